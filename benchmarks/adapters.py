@@ -78,10 +78,6 @@ ENVS: dict[str, Callable[[], gymnasium.Env]] = {
 }
 
 
-#: Has a vector environment of its own, of 16 lanes.
-VIZDOOM = "ViZDoom"
-
-
 class Clock(VectorWrapper):
     """Counts the seconds spent in the vector environment's own `step`."""
 
@@ -153,6 +149,37 @@ def measure_vizdoom(blocks: int, steps: int, seconds: float = math.inf) -> tuple
     return statistics.median(own) * scale, statistics.median(added) * scale
 
 
+def measure_atari(blocks: int, steps: int, seconds: float = math.inf) -> tuple[float, float]:
+    """As `measure`, for Atari's Pong: its own step is four frames, the end of the game and the memory."""
+    venv = entitize.make_vec("Atari/Pong", num_envs=16)
+    batch, _ = venv.reset(seed=1)
+    venv.action_space.seed(1)
+    emulators = [console.ale for console in venv.consoles]
+    memory = np.zeros(128, np.uint8)
+    own, added = [], []
+    for block in rounds(blocks + 1, seconds, least=4):
+        actions = [venv.action_space.sample(mask=batch) for _ in range(steps)]
+        start = time.process_time()
+        for action in actions:
+            batch, *_ = venv.step(action)
+        adapter = time.process_time() - start
+        start = time.process_time()
+        for action in actions:
+            for ale, held in zip(emulators, action["act"].values.tolist(), strict=True):
+                for _ in range(4):
+                    ale.act(held)
+                ale.getRAM(memory)
+                if ale.game_over():
+                    ale.reset_game()
+        emulated = time.process_time() - start
+        if block:
+            own.append(emulated)
+            added.append(adapter - emulated)
+    venv.close()
+    scale = 1e6 / (steps * venv.num_envs)
+    return statistics.median(own) * scale, statistics.median(added) * scale
+
+
 def children_seconds() -> float:
     """Processor time of the running processes that this one has started (Linux)."""
     ticks = 0
@@ -164,6 +191,10 @@ def children_seconds() -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+#: Have vector environments of their own, of 16 lanes.
+NATIVE = {"ViZDoom": measure_vizdoom, "Atari": measure_atari}
+
+
 def bench_rows(budget: Budget) -> Iterator[Row]:
     """At 64 lanes. Where a step takes 20 us and more, the adapter may add 15 % of it.
 
@@ -172,11 +203,12 @@ def bench_rows(budget: Budget) -> Iterator[Row]:
     warnings.simplefilter("ignore")
     envs = {name: make for name, make in ENVS.items() if name != "highway"}
     for index, (name, make) in enumerate(envs.items()):
-        own, added = measure(make, 64, 9, 20, budget.share(len(envs) + 1 - index))
+        own, added = measure(make, 64, 9, 20, budget.share(len(envs) + len(NATIVE) - index))
         target = None if own < 20 else 1 / 0.15
         yield Row(name, added, own, "the environment's own step", "us added", False, target=target)
-    own, added = measure_vizdoom(9, 20, budget.share(1))
-    yield Row(VIZDOOM, added, own, "the engine's own step", "us added", False, target=1 / 0.15)
+    for index, (name, measure_native) in enumerate(NATIVE.items()):
+        own, added = measure_native(9, 20, budget.share(len(NATIVE) - index))
+        yield Row(name, added, own, "the engine's own step", "us added", False, target=1 / 0.15)
 
 
 def main() -> None:
@@ -186,7 +218,7 @@ def main() -> None:
     parser.add_argument("--num-envs", type=int, default=64)
     parser.add_argument("--blocks", type=int, default=9)
     parser.add_argument("--steps", type=int, default=40, help="steps per block")
-    parser.add_argument("--only", nargs="*", choices=[*ENVS, VIZDOOM], default=[*ENVS, VIZDOOM])
+    parser.add_argument("--only", nargs="*", choices=[*ENVS, *NATIVE], default=[*ENVS, *NATIVE])
     add_options(parser)
     options = parser.parse_args()
     if options.rows:
@@ -195,8 +227,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     print(f"{'environment':18} {'own step':>10} {'adapter':>10} {'ratio':>7}   (us per step and env)")
     for name in options.only:
-        if name == VIZDOOM:
-            own, added = measure_vizdoom(options.blocks, options.steps)
+        if name in NATIVE:
+            own, added = NATIVE[name](options.blocks, options.steps)
         else:
             own, added = measure(ENVS[name], options.num_envs, options.blocks, options.steps)
         verdict = "" if own < 20 else "  ok" if added / own < 0.15 else "  over 15%"

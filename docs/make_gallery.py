@@ -109,6 +109,12 @@ def vizdoom() -> list[Entry]:
     return [Entry(name, f'ez.make_vec("{name}", num_envs=16)', _vec(name), 12) for name in names]
 
 
+def atari() -> list[Entry]:
+    """Return some games of Atari."""
+    names = [f"Atari/{name}" for name in ("Breakout", "MsPacman", "Pong", "Seaquest")]
+    return [Entry(name, f'ez.make_vec("{name}", num_envs=16)', _vec(name), 60) for name in names]
+
+
 def _vec(name: str, blind: bool = False) -> Callable[[], Any]:
     options = {} if blind else {"render_mode": "rgb_array"}
     return lambda: ez.make_vec(name, num_envs=1, **options)
@@ -191,6 +197,7 @@ def main() -> None:
         "Built-in games": ("See [The built-in games](games.md).", games),
         "Procgen": ("See [Procgen](procgen.md).", procgen),
         "μRTS": ("See [μRTS](microrts.md).", microrts),
+        "Atari": ("See [Atari](atari.md).", atari),
         "ViZDoom": ("See [ViZDoom](vizdoom.md).", vizdoom),
         "Gymnasium and PettingZoo": (
             "See [Wrap your environment](wrap.md), [PettingZoo](pettingzoo.md).",
