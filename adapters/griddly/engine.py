@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .library import reader
-from .rules import BASE, OBSERVER, Rules
+from .rules import CELLS, OBSERVER, Rules
 
 #: An entity type -> what is reported of its objects, as lists.
 Reading = Mapping[str, list[list[float]]]
 
 #: An observer that costs nothing.
 _BLIND = "None"
-_OWNER = BASE.index("player")
 _NOTHING = np.zeros((0, 4), np.int32)
 
 
@@ -55,10 +54,11 @@ class Game:
     def __init__(self, rules: Rules, description: Any) -> None:
         self._rules = rules
         self._level: int | str | None = None
-        self.process = description.create_game(_BLIND)
+        self.process = description.create_game(CELLS if rules.has_cells else _BLIND)
         names = [OBSERVER] + [_BLIND] * (rules.num_players - 1)
         self.players = [self.process.register_player(f"Player {i}", name) for i, name in enumerate(names, 1)]
         self._has_avatars = rules.avatar is not None
+        self._variables = list(rules.variables)
         self._is_started = False
         self.board = (0, 0)
 
@@ -99,7 +99,8 @@ class Game:
         """Refuse a level in which the engine would read commands wrongly, or command the wrong object."""
         if self._rules.avatar is None:
             return
-        owners = [int(avatar[_OWNER]) for avatar in self.read().get(self._rules.avatar, [])]
+        owner = self._rules.reported.index("player")
+        owners = [int(avatar[owner]) for avatar in self.read().get(self._rules.avatar, [])]
         for player in range(1, len(self.players) + 1):
             if owners.count(player) != 1:
                 self._level = None  # so that the next attempt fails as well
@@ -113,11 +114,22 @@ class Game:
         entities: Reading = self.players[0].observe()["Entities"]
         return entities
 
+    def read_cells(self) -> NDArray[np.uint8]:
+        """Return what the engine reports of the cells, row after row, of games that have that (`has_cells`).
+
+        The engine overwrites it at the next call.
+        """
+        return np.asarray(self.process.observe()).T.reshape(-1)
+
+    def object_names(self) -> list[str]:
+        """Return the object types in the order of the channels of cells."""
+        names: list[str] = self.process.get_object_names()
+        return names
+
     def variables(self) -> list[dict[int, int]]:
         """Return the values of the game's variables: by player, or by 0 alone."""
-        names = self._rules.variables
-        found = self.process.get_global_variable(list(names))
-        return [found[name] for name in names]
+        found = self.process.get_global_variable(self._variables)
+        return [found[name] for name in self._variables]
 
     def step(self, commands: Sequence[NDArray[np.int32]]) -> Outcome:
         """Play a step.

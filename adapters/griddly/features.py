@@ -6,7 +6,8 @@ Shape alphabet: G games, E lanes, C choices.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, starmap
+from struct import Struct
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,9 @@ from ...envs import ActionMask, EntityBatch, EntitySpace
 from ...ragged import RaggedArray
 from .choices import ACTION, Choices
 from .engine import Game
-from .fill import AVATAR_X, AVATAR_Y, INDEX, IS_COVERED, Lanes, Objects, Shown, fill_lanes, sort_objects
+from .fill import AVATAR_X, AVATAR_Y, INDEX, Lanes, Objects, Shown, fill_lanes, read_cells, sort_objects
 from .options import GriddlyOptions
-from .rules import BASE, Rules
+from .rules import Rules
 
 PLACE_FEATURES = ("x", "y", "direction_x", "direction_y")
 #: In a window around the avatar: from where it stands, and with a window that turns, as it faces.
@@ -35,9 +36,11 @@ class Observer:
     def __init__(self, rules: Rules, options: GriddlyOptions, choices: Choices) -> None:
         self._rules, self._options, self._choices = rules, options, choices
         self._kinds = {name: kind for kind, name in enumerate(rules.objects)}
-        self._widths = np.array([len(BASE) + len(names) for names in rules.objects.values()], np.int64)
+        base = len(rules.reported)
+        self._widths = np.array([base + len(names) for names in rules.objects.values()], np.int64)
+        self._pack = [Struct(f"{width}f").pack for width in self._widths.tolist()]
         window = rules.window if options.partial_observability else None
-        place = PLACE_FEATURES if window is None else WINDOW_FEATURES
+        place = (PLACE_FEATURES if window is None else WINDOW_FEATURES)[: 4 if rules.turns else 2]
         owners = ("is_own", "is_other", "player")[: min(rules.num_players, 3)]
         entities = {
             name: (*place, *owners, *(f"{name}" for name in variables))
@@ -50,8 +53,11 @@ class Observer:
             np.array([len(entities.get(name, ())) for name in rules.objects], np.int64),
             -1 if rules.avatar is None else self._kinds[rules.avatar],
             rules.num_players,
+            rules.turns,
             np.array([] if window is None else list(vars(window).values()), np.int64),
         )
+        self._by_cells = rules.has_cells
+        self._everything = list(range(len(choices)))
         self.cells = np.zeros((0, 2), np.int32)
 
     def observe(self, games: Sequence[Game]) -> EntityBatch:
@@ -73,28 +79,48 @@ class Observer:
         return EntityBatch(entities, self._globals(games), {ACTION: actors})
 
     def _read(self, games: Sequence[Game], boards: NDArray[np.int64]) -> Objects:
-        kinds, lists, list_ends = [], [], [0]
+        """Return the objects of all games: from their cells, until two objects are in one."""
+        if self._by_cells:
+            rules = self._rules
+            cells = np.concatenate([game.read_cells() for game in games])
+            kinds = np.array([self._kinds[name] for name in games[0].object_names()], np.int64)
+            objects, is_all = read_cells(cells, boards, kinds, rules.num_players, rules.turns)
+            if is_all:
+                return objects
+            self._by_cells = False
+        return self._read_lists(games, boards)
+
+    def _read_lists(self, games: Sequence[Game], boards: NDArray[np.int64]) -> Objects:
+        kinds: list[int] = []
+        lengths: list[int] = []
+        packed, list_ends = [], [0]
         for game in games:
+            # A game's lists are packed before those of the next one exist: so they cost half as much.
             for name, objects in game.read().items():
-                kinds.append(self._kinds[name])
-                lists.append(objects)
+                kind = self._kinds[name]
+                kinds.append(kind)
+                lengths.append(len(objects))
+                packed.append(b"".join(starmap(self._pack[kind], objects)))
             list_ends.append(len(kinds))
-        lengths = [len(objects) for objects in lists]
-        numbers = chain.from_iterable(chain.from_iterable(lists))
-        kinds_, lengths_ = np.array(kinds, np.int64), np.array(lengths, np.int64)
-        values = np.fromiter(numbers, np.float32, int(self._widths[kinds_] @ lengths_))
-        return sort_objects(values, kinds_, lengths_, np.array(list_ends), boards, self._widths)
+        return sort_objects(
+            np.frombuffer(b"".join(packed), np.float32),
+            np.array(kinds, np.int64),
+            np.array(lengths, np.int64),
+            np.array(list_ends),
+            boards,
+            self._widths,
+        )
 
     def _globals(self, games: Sequence[Game]) -> NDArray[np.float32]:
         """Return the game's variables (E, V): a player's own, where each player has its own."""
         num_players, names = self._rules.num_players, self._rules.variables
         found = np.zeros((len(games), num_players, len(names)), np.float32)
         if names:
-            for game, row in zip(games, found, strict=True):
-                for column, values in enumerate(game.variables()):
-                    shared = values[0]
-                    for player in range(num_players):
-                        row[player, column] = values.get(player + 1, shared)
+            players = range(1, num_players + 1)
+            found[:] = [
+                [[values.get(player, values[0]) for values in variables] for player in players]
+                for variables in [game.variables() for game in games]
+            ]
         return found.reshape(len(games) * num_players, len(names))
 
     def _avatars(self, games: Sequence[Game], lanes: Lanes) -> ActionMask:
@@ -105,15 +131,14 @@ class Observer:
         mask = np.ones((len(found), len(self._choices)), bool)
         if self._options.masks:
             names, num_players = self._choices.names, self._rules.num_players
-            columns, allowed = [], []
-            for row, (lane, avatar) in enumerate(zip(found.tolist(), avatars.tolist(), strict=True)):
-                if avatar[IS_COVERED]:  # the engine would answer for what is above it
+            allowed = []
+            for lane, (_, x, y, is_covered) in zip(found.tolist(), avatars.tolist(), strict=True):
+                if is_covered:  # the engine would answer for what is above it
+                    allowed.append(self._everything)
                     continue
-                cell = avatar[AVATAR_X : AVATAR_Y + 1]
-                answer = games[lane // num_players].process.get_available_action_ids(cell, names)
-                columns.append(row)
+                answer = games[lane // num_players].process.get_available_action_ids((x, y), names)
                 allowed.append(self._choices.columns(answer))
-            self._allow(mask, columns, allowed)
+            self._allow(mask, allowed)
         self.cells = avatars[:, AVATAR_X : AVATAR_Y + 1].astype(np.int32)
         return _mask(avatars[:, INDEX], mask, is_there.astype(np.int64))
 
@@ -136,16 +161,15 @@ class Observer:
             lengths.append(len(units))
         mask = np.ones((len(found), len(self._choices)), bool)
         if self._options.masks:
-            self._allow(mask, range(len(found)), [unit[3] for unit in found])
+            self._allow(mask, [unit[3] for unit in found])
         self.cells = np.array([unit[1:3] for unit in found], np.int32).reshape(-1, 2)
         return _mask(np.array([unit[0] for unit in found], np.int64), mask, np.array(lengths))
 
-    def _allow(self, mask: NDArray[np.bool_], rows: Sequence[int], columns: Sequence[list[int]]) -> None:
-        """Mask all choices in `rows` but "nop" and those in `columns`."""
-        mask[rows] = False
-        mask[rows, 0] = True
-        repeated = np.repeat(np.asarray(rows, np.int64), [len(part) for part in columns])
-        mask[repeated, list(chain.from_iterable(columns))] = True
+    def _allow(self, mask: NDArray[np.bool_], allowed: Sequence[list[int]]) -> None:
+        """Mask all choices of each row but "nop" and those that are allowed."""
+        mask[:, 1:] = False
+        rows = np.repeat(np.arange(len(allowed)), [len(columns) for columns in allowed])
+        mask[rows, list(chain.from_iterable(allowed))] = True
 
 
 def _mask(actors: NDArray[np.int64], mask: NDArray[np.bool_], lengths: NDArray[np.int64]) -> ActionMask:

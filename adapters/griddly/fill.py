@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from ...ragged.compiled import compiled
 
-#: Places in what is reported of an object; its variables follow (see `rules.BASE`).
-X, Y, Z, DX, DY, PLAYER, VARIABLES = range(7)
+#: Places in what is reported of an object. Its direction (x, y) follows in games in which objects turn, then
+#: the player that it belongs to, and its variables (see `rules.Rules.reported`).
+X, Y, Z, NEXT = range(4)
 
 #: Columns of `Lanes.avatars`.
 INDEX, AVATAR_X, AVATAR_Y, IS_COVERED = range(4)
@@ -35,6 +36,7 @@ class Shown(NamedTuple):
     features: NDArray[np.int64]  # (T,) features of an entity; 0: not observed
     avatar: int  # the avatar's type, -1: there is none
     num_players: int
+    turns: bool  # a direction is reported
     window: NDArray[np.int64]  # width, height, offsets and whether it turns; empty: the whole board
 
 
@@ -99,6 +101,67 @@ def sort_objects(
 
 
 @compiled
+def read_cells(
+    cells: NDArray[np.uint8],
+    boards: NDArray[np.int64],
+    kinds: NDArray[np.int64],
+    num_players: int,
+    turns: bool,
+) -> tuple[Objects, bool]:
+    """Return the objects in the cells of all games, and whether no cell has more than one.
+
+    Args:
+        cells: the engine's report of each cell: a channel for each type, each player from 0 (nobody) on, and
+            each direction: upwards or none, right, down, left.
+        boards: (G, 2) width and height.
+        kinds: (T,) the type of each channel.
+    """
+    num_cells, width = (boards[:, 0] * boards[:, 1]).sum(), NEXT + 1 + 2 * turns
+    values = np.zeros(num_cells * width, np.float32)
+    types, ends = np.empty(num_cells, np.int64), np.zeros(len(boards) + 1, np.int64)
+    num_types, channels = len(kinds), len(kinds) + num_players + 1 + 4 * turns
+    row = cell = 0
+    for game in range(len(boards)):
+        for y in range(boards[game, 1]):
+            for x in range(boards[game, 0]):
+                place, first = cell * channels, row
+                cell += 1
+                for channel in range(num_types):
+                    if cells[place + channel]:
+                        if row > first:
+                            return Objects(values, types, types, ends), False
+                        types[row] = kinds[channel]
+                        _set_object(values, row * width, x, y, cells, place + num_types, num_players, turns)
+                        row += 1
+        ends[game + 1] = row
+    return Objects(values, np.arange(row) * width, types, ends), True
+
+
+@compiled
+def _set_object(
+    values: NDArray[np.float32],
+    start: int,
+    x: int,
+    y: int,
+    cells: NDArray[np.uint8],
+    place: int,
+    num_players: int,
+    turns: bool,
+) -> None:
+    """Set an object's cell, direction and owner; the channels of the latter are at `place`."""
+    values[start + X], values[start + Y] = x, y
+    start += NEXT
+    if turns:
+        ways = place + num_players + 1
+        values[start] = np.float32(cells[ways + 1]) - np.float32(cells[ways + 3])
+        values[start + 1] = np.float32(cells[ways + 2]) - np.float32(cells[ways])
+        start += 2
+    for player in range(num_players + 1):
+        if cells[place + player]:
+            values[start] = player
+
+
+@compiled
 def fill_lanes(
     objects: Objects,
     shown: Shown,
@@ -113,23 +176,25 @@ def fill_lanes(
         boards: (G, 2) width and height.
     """
     num_types, num_lanes = len(shown.widths), len(games)
+    values, begins, types, features = objects.values, objects.starts, objects.types, shown.features
     avatars = np.full((num_lanes, 4), -1, np.int64)
     views = np.empty((num_lanes, 6), np.int64)
     offsets = np.zeros((num_types, num_lanes + 1), np.int64)
     for lane in range(num_lanes):
         first, last = objects.ends[games[lane]], objects.ends[games[lane] + 1]
-        _find_avatar(objects, first, last, shown.avatar, players[lane], avatars[lane])
-        _set_view(objects, shown.window, avatars[lane], views[lane])
+        view = views[lane]
+        _find_avatar(objects, first, last, shown, players[lane], avatars[lane])
+        _set_view(values, shown.window, avatars[lane], view)
         for row in range(first, last):
-            kind = objects.types[row]
-            if shown.features[kind] and _is_visible(objects, row, views[lane]):
+            kind = types[row]
+            if features[kind] and _is_visible(values, begins[row], view):
                 offsets[kind, lane + 1] += 1
     starts = np.zeros(num_types + 1, np.int64)
     for kind in range(num_types):
         for lane in range(num_lanes):
             offsets[kind, lane + 1] += offsets[kind, lane]
         starts[kind + 1] = starts[kind] + offsets[kind, num_lanes] * shown.features[kind]
-    values = np.empty(starts[-1], np.float32)
+    filled = np.empty(starts[-1], np.float32)
     cells = 0 if shown.avatar >= 0 else int((boards[:, 0] * boards[:, 1]).max())
     tops = np.full((num_lanes, cells), -1, np.int64)
     for lane in range(num_lanes):
@@ -137,40 +202,42 @@ def fill_lanes(
         width = boards[games[lane], 0]
         _fill_lane(
             objects, shown, first, last, players[lane], views[lane], offsets[:, lane : lane + 2], starts,
-            values, avatars[lane], tops[lane], width,
+            filled, avatars[lane], tops[lane], width,
         )  # fmt: skip
-    return Lanes(values, starts, offsets, avatars, tops)
+    return Lanes(filled, starts, offsets, avatars, tops)
 
 
 @compiled
 def _find_avatar(
-    objects: Objects, first: int, last: int, avatar: int, player: int, found: NDArray[np.int64]
+    objects: Objects, first: int, last: int, shown: Shown, player: int, found: NDArray[np.int64]
 ) -> None:
     """Set where the player's avatar starts in `values`, its cell, and whether it is covered."""
-    values = objects.values
-    if avatar < 0:
+    values, starts, types = objects.values, objects.starts, objects.types
+    if shown.avatar < 0:
         return
+    owner = NEXT + 2 * shown.turns
     for row in range(first, last):
-        start = objects.starts[row]
-        if objects.types[row] == avatar and int(values[start + PLAYER]) == player:
+        start = starts[row]
+        if types[row] == shown.avatar and int(values[start + owner]) == player:
             found[INDEX], found[IS_COVERED] = start, 0
             found[AVATAR_X], found[AVATAR_Y] = int(values[start + X]), int(values[start + Y])
-            break
-    if found[INDEX] < 0:
-        return
-    for row in range(first, last):
-        start = objects.starts[row]
-        if (
-            int(values[start + X]) == found[AVATAR_X]
-            and int(values[start + Y]) == found[AVATAR_Y]
-            and values[start + Z] > values[found[INDEX] + Z]
-        ):
-            found[IS_COVERED] = 1
+            for other in (row - 1, row + 1):  # objects are sorted by cell; a third in it lies beside these
+                while first <= other < last:
+                    beside = starts[other]
+                    if values[beside + X] != values[start + X] or values[beside + Y] != values[start + Y]:
+                        break
+                    if values[beside + Z] > values[start + Z]:
+                        found[IS_COVERED] = 1
+                    other += 1 if other > row else -1
+            return
 
 
 @compiled
 def _set_view(
-    objects: Objects, window: NDArray[np.int64], avatar: NDArray[np.int64], view: NDArray[np.int64]
+    values: NDArray[np.float32],
+    window: NDArray[np.int64],
+    avatar: NDArray[np.int64],
+    view: NDArray[np.int64],
 ) -> None:
     """Set the cells that are visible (left, right, top, bottom), and the avatar's direction.
 
@@ -184,8 +251,8 @@ def _set_view(
         return
     dx, dy = 0, -1
     if window[4]:
-        start = avatar[INDEX]
-        dx, dy = int(objects.values[start + DX]), int(objects.values[start + DY])
+        start = avatar[INDEX] + NEXT
+        dx, dy = int(values[start]), int(values[start + 1])
         if dx == 0 and dy == 0:
             dy = -1
     half_width, half_height = (window[0] - 1) // 2, (window[1] - 1) // 2
@@ -200,9 +267,8 @@ def _set_view(
 
 
 @compiled
-def _is_visible(objects: Objects, row: int, view: NDArray[np.int64]) -> bool:
-    start = objects.starts[row]
-    x, y = objects.values[start + X], objects.values[start + Y]
+def _is_visible(values: NDArray[np.float32], start: int, view: NDArray[np.int64]) -> bool:
+    x, y = values[start + X], values[start + Y]
     return bool(view[0] <= x <= view[1] and view[2] <= y <= view[3])
 
 
@@ -223,6 +289,7 @@ def _fill_lane(
 ) -> None:
     """Fill the entities of one lane; its arguments are its parts of what `fill_lanes` returns."""
     num_types = len(shown.widths)
+    reported, widths, features = objects.values, shown.widths, shown.features
     filled = np.zeros(num_types, np.int64)
     before = np.zeros(num_types + 1, np.int64)  # entities of earlier types
     for kind in range(num_types):
@@ -231,52 +298,65 @@ def _fill_lane(
     start_of_avatar = avatar[INDEX]
     for row in range(first, last):
         kind, start = objects.types[row], objects.starts[row]
-        reported = objects.values[start : start + shown.widths[kind]]
         index = -1
-        if shown.features[kind] and _is_visible(objects, row, view):
+        if features[kind] and _is_visible(reported, start, view):
             index = before[kind] + filled[kind]
-            place = starts[kind] + (offsets[kind, 0] + filled[kind]) * shown.features[kind]
-            _fill_entity(
-                values[place : place + shown.features[kind]], reported, player, shown.num_players,
-                len(shown.window), avatar, view,
-            )  # fmt: skip
+            place = starts[kind] + (offsets[kind, 0] + filled[kind]) * features[kind]
+            end = start + widths[kind]
+            _fill_entity(values, place, reported, start, end, player, shown.num_players, shown.turns)
+            if len(shown.window):
+                _turn(values, place, shown.turns, avatar, view)
             filled[kind] += 1
         if start == start_of_avatar:
             avatar[INDEX] = index
         if len(tops):
-            cell = int(reported[Y]) * width + int(reported[X])
-            if reported[Z] > heights[cell]:
-                heights[cell] = reported[Z]
-                tops[cell] = index if int(reported[PLAYER]) == player else -1
+            cell = int(reported[start + Y]) * width + int(reported[start + X])
+            if reported[start + Z] > heights[cell]:
+                heights[cell] = reported[start + Z]
+                tops[cell] = index if int(reported[start + NEXT + 2 * shown.turns]) == player else -1
 
 
 @compiled
 def _fill_entity(
     out: NDArray[np.float32],
+    column: int,
     reported: NDArray[np.float32],
+    start: int,
+    end: int,
     player: int,
     num_players: int,
-    window: int,
-    avatar: NDArray[np.int64],
-    view: NDArray[np.int64],
+    turns: bool,
 ) -> None:
-    """Fill place, direction, owner and variables of one entity."""
-    x, y, dx, dy = reported[X], reported[Y], reported[DX], reported[DY]
-    if window:  # seen by the avatar, whose direction is (view[4], view[5])
-        ahead_x, ahead_y = view[4], view[5]
-        x, y = x - avatar[AVATAR_X], y - avatar[AVATAR_Y]
-        x, y = -ahead_y * x + ahead_x * y, ahead_x * x + ahead_y * y
-        dx, dy = -ahead_y * dx + ahead_x * dy, ahead_x * dx + ahead_y * dy
-    out[0], out[1], out[2], out[3] = x, y, dx, dy
-    owner = int(reported[PLAYER])
-    out[4] = owner == player
-    column = 5
+    """Fill place, direction, owner and variables of one entity, from `column` on."""
+    out[column], out[column + 1] = reported[start + X], reported[start + Y]
+    start, column = start + NEXT, column + 2
+    if turns:
+        dx, dy = reported[start], reported[start + 1]
+        # For the engine's own rules, one without a direction faces upwards.
+        out[column], out[column + 1] = dx, dy if dx != 0 or dy != 0 else -1.0
+        start, column = start + 2, column + 2
+    owner = int(reported[start])
+    out[column] = owner == player
+    column += 1
     if num_players > 1:
-        out[5] = owner != player and owner != 0
+        out[column] = owner != player and owner != 0
         column += 1
     if num_players > 2:  # oneself is 1, and the others follow in turn
-        out[6] = 0 if owner == 0 else (owner - player) % num_players + 1
+        out[column] = 0 if owner == 0 else (owner - player) % num_players + 1
         column += 1
-    for number in range(VARIABLES, len(reported)):
+    for number in range(start + 1, end):
         out[column] = reported[number]
         column += 1
+
+
+@compiled
+def _turn(
+    out: NDArray[np.float32], column: int, turns: bool, avatar: NDArray[np.int64], view: NDArray[np.int64]
+) -> None:
+    """Turn place and direction of one entity into what they are for the avatar: to its right, and forward."""
+    x, y = out[column] - avatar[AVATAR_X], out[column + 1] - avatar[AVATAR_Y]
+    ahead_x, ahead_y = view[4], view[5]
+    out[column], out[column + 1] = -ahead_y * x + ahead_x * y, ahead_x * x + ahead_y * y
+    if turns:
+        dx, dy = out[column + 2], out[column + 3]
+        out[column + 2], out[column + 3] = -ahead_y * dx + ahead_x * dy, ahead_x * dx + ahead_y * dy

@@ -1,12 +1,15 @@
-"""`Rules`: a game's description in GDY, with an observer of ours added to it.
+"""`Rules`: a game's description in GDY, with observers of ours added to it.
 
 The engine's *entity observer* reports the objects with the features that the file asks for. Ours asks for
-all, of the whole board. It is added to the text, so that the engine reads the rest as its author wrote it.
+all, of the whole board. The engine's *vector observer* reports channels of the board's cells, in a twentieth
+of the time, but no variables, and of objects in one cell the owner and direction of the lowest alone. Both
+are added to the text, so that the engine reads the rest as its author wrote it.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +17,9 @@ from typing import Any
 
 import yaml
 
-#: The name of the observer.
-OBSERVER = "Entitize"
-#: Reported of each object before its variables.
-BASE = ("x", "y", "z", "dx", "dy", "player")
+#: The names of the entity observer, and of the vector observer.
+OBSERVER, CELLS = "Entitize", "EntitizeCells"
+_ROTATION = re.compile(r"\brot\b")
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -41,6 +43,7 @@ class Rules:
     path: Path
     text: str  # the file with the observer
     objects: dict[str, tuple[str, ...]]  # type -> its variables
+    turns: bool  # objects can have a direction
     variables: tuple[str, ...]  # of the game itself
     num_players: int
     avatar: str | None  # the type that a player commands; None: all own objects that can do something
@@ -48,6 +51,16 @@ class Rules:
     num_levels: int
     time_limits: tuple[tuple[str, int], ...]  # conditions on the number of steps that end a game as it stands
     images: Mapping[str, Any]  # how the board is drawn (`Sprite2D` of the environment and the objects)
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether the vector observer reports all that there is to objects, where cells have one at most."""
+        return not any(self.objects.values())
+
+    @property
+    def reported(self) -> tuple[str, ...]:
+        """What the observer reports of each object, before its variables."""
+        return ("x", "y", "z", *(("dx", "dy") if self.turns else ()), "player")
 
     def is_time_limit(self, step: int) -> bool:
         """Return true if a time limit of the game ends it after this many steps."""
@@ -80,15 +93,18 @@ def read_rules(path: Path) -> Rules:
         ) from error
     player = environment.get("Player") or {}
     levels = environment.get("Levels") or []
+    # By the command "rot", or because a level says so ("A/U").
+    turns = bool(_ROTATION.search(text)) or any("/" in str(level) for level in levels)
     return Rules(
         name=str(environment.get("Name", path.stem)),
         path=path,
-        text=_with_observer(text, node, _observer(objects)),
+        text=_with_observers(text, node, _observers(objects, turns)),
         objects=objects,
+        turns=turns,
         variables=_names(environment.get("Variables")),
         num_players=int(player.get("Count", 1)),
         avatar=player.get("AvatarObject"),
-        window=_window(player),
+        window=_window(player, turns),
         num_levels=len(levels),
         time_limits=tuple(_time_limits(environment.get("Termination") or {})),
         images={
@@ -102,7 +118,7 @@ def _names(variables: Any) -> tuple[str, ...]:
     return tuple(str(variable["Name"]) for variable in variables or ())
 
 
-def _window(player: Mapping[str, Any]) -> Window | None:
+def _window(player: Mapping[str, Any], turns: bool) -> Window | None:
     observer = player.get("Observer") or {}
     if not player.get("AvatarObject") or not observer.get("TrackAvatar"):
         return None
@@ -113,7 +129,7 @@ def _window(player: Mapping[str, Any]) -> Window | None:
         height=int(observer["Height"]),
         offset_x=int(observer.get("OffsetX", 0)),
         offset_y=int(observer.get("OffsetY", 0)),
-        is_rotated=bool(observer.get("RotateWithAvatar")),
+        is_rotated=bool(observer.get("RotateWithAvatar")) and turns,
     )
 
 
@@ -126,40 +142,44 @@ def _time_limits(termination: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
                     yield name, int(values[1])
 
 
-def _observer(objects: Mapping[str, tuple[str, ...]]) -> str:
+def _observers(objects: Mapping[str, tuple[str, ...]], turns: bool) -> list[str]:
     names = list(objects)
-    options = {
-        "Type": "ENTITY",
-        "IncludeRotation": names,
-        "IncludePlayerId": names,
-        "IncludeMasks": False,
-        "VariableMapping": {name: list(variables) for name, variables in objects.items() if variables},
-        "TrackAvatar": False,  # these would be the player's own else
+    whole_board = {  # these would be the player's own else
+        "TrackAvatar": False,
         "RotateWithAvatar": False,
         **dict.fromkeys(("Width", "Height", "OffsetX", "OffsetY"), 0),
     }
-    return f"{OBSERVER}: {json.dumps(options)}"  # JSON is YAML
+    entities = {
+        "Type": "ENTITY",
+        "IncludeRotation": names if turns else [],
+        "IncludePlayerId": names,
+        "IncludeMasks": False,
+        "VariableMapping": {name: list(variables) for name, variables in objects.items() if variables},
+    }
+    cells = {"Type": "VECTOR", "IncludePlayerId": True, "IncludeRotation": turns, "IncludeVariables": False}
+    both = {OBSERVER: entities | whole_board, CELLS: cells | whole_board}
+    return [f"{name}: {json.dumps(options)}" for name, options in both.items()]  # JSON is YAML
 
 
-def _with_observer(text: str, node: Any, observer: str) -> str:
-    """Return the file with the observer among those of its environment."""
+def _with_observers(text: str, node: Any, added: list[str]) -> str:
+    """Return the file with these observers among those of its environment."""
     environment = _value(node, "Environment")
     observers = _value(environment, "Observers")
     if not isinstance(observers, yaml.MappingNode) or not observers.value:
         # An empty entry is replaced by ours: of two, the engine reads the first.
-        return _insert(text, environment, f"Observers: {{{observer}}}")
-    return _insert(text, observers, observer)
+        return _insert(text, environment, [f"Observers: {{{', '.join(added)}}}"])
+    return _insert(text, observers, added)
 
 
 def _value(node: Any, name: str) -> Any:
     return next((value for key, value in node.value if key.value == name), None)
 
 
-def _insert(text: str, node: Any, entry: str) -> str:
-    """Return the text with another entry at the head of a mapping."""
+def _insert(text: str, node: Any, entries: list[str]) -> str:
+    """Return the text with further entries at the head of a mapping."""
     mark = node.value[0][0].start_mark
     lines = text.splitlines(keepends=True)
     line = lines[mark.line]
     separator = ", " if node.flow_style else "\n" + " " * mark.column
-    lines[mark.line] = line[: mark.column] + entry + separator + line[mark.column :]
+    lines[mark.line] = separator.join([line[: mark.column] + entries[0], *entries[1:], line[mark.column :]])
     return "".join(lines)

@@ -9,11 +9,11 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from ...envs import EntityBatch, EntityVectorEnv
+from ...envs import EntityBatch, EntityVectorEnv, concatenate_batches
 from ...envs.errors import check_render_mode, whole_number
 from ...envs.registration import share_lanes
 from ...envs.vector.vector_env import StepResult
-from ...ragged import RaggedArray, keep_freed_memory
+from ...ragged import RaggedArray, concatenate, keep_freed_memory
 from .choices import ACTION, Choices
 from .engine import Game, Outcome, load
 from .features import Observer
@@ -106,7 +106,7 @@ class GriddlyVectorEnv(EntityVectorEnv):
         self._episode_seeds = np.zeros(num_envs, np.int64)
         self._episode_levels = np.zeros(num_envs, object)
         self._steps = np.zeros(len(self.games), np.int64)
-        self._cells = self._observer.cells
+        self._cells = RaggedArray.empty(num_envs, (2,), np.int32)
 
     def _reset(
         self, seeds: list[int | None], options: dict[str, Any] | None
@@ -137,24 +137,20 @@ class GriddlyVectorEnv(EntityVectorEnv):
         assert self._last is not None
         commands = self._commands(actions.get(ACTION), self._last.actions[ACTION].actors.lengths)
         self._steps += 1
-        rewards = np.zeros(self.num_envs, np.float32)
-        terminated, truncated = np.zeros(self.num_envs, bool), np.zeros(self.num_envs, bool)
-        outcomes = []
-        for number, game in enumerate(self.games):
-            lanes = self._lanes(number)
-            outcome = game.step(commands[lanes])
-            outcomes.append(outcome)
-            rewards[lanes] = outcome.rewards
-            step = int(self._steps[number])
-            is_cut = outcome.is_over and not outcome.results and self.rules.is_time_limit(step)
-            terminated[lanes] = outcome.is_over and not is_cut
-            truncated[lanes] = is_cut or (not outcome.is_over and step == self.options.max_steps)
+        outcomes = [game.step(commands[self._lanes(i)]) for i, game in enumerate(self.games)]
+        rewards = np.array([reward for outcome in outcomes for reward in outcome.rewards], np.float32)
+        is_over = np.array([outcome.is_over for outcome in outcomes])
+        is_cut = ~is_over & (self._steps == self.options.max_steps)
+        for game in np.flatnonzero(is_over):
+            if not outcomes[game].results and self.rules.is_time_limit(int(self._steps[game])):
+                is_over[game], is_cut[game] = False, True
         batch = self._observe()
         info: dict[str, Any] = {}
-        ended = terminated | truncated
-        if ended.any():
+        ended = np.flatnonzero(is_over | is_cut)
+        if len(ended):
             batch = self._end(ended, batch, outcomes, rewards, info)
-        return batch, rewards, terminated, truncated, {**self._info(), **info}
+        count = self.rules.num_players
+        return batch, rewards, is_over.repeat(count), is_cut.repeat(count), {**self._info(), **info}
 
     def _commands(
         self, choices: RaggedArray | None, num_actors: NDArray[np.int64]
@@ -166,36 +162,51 @@ class GriddlyVectorEnv(EntityVectorEnv):
             commands = np.zeros((self.num_envs, 1, 2), np.int32)
             commands[given > 0, 0] = rows
             return list(commands)
-        cells = self._cells[np.repeat(given > 0, num_actors)]
+        cells = self._cells.values[np.repeat(given > 0, num_actors)]
         return np.split(np.concatenate([cells, rows], 1), np.cumsum(given)[:-1])
 
     def _end(
         self,
-        lanes: NDArray[np.bool_],
+        ended: NDArray[np.int64],
         batch: EntityBatch,
         outcomes: list[Outcome],
         rewards: NDArray[np.float32],
         info: dict[str, Any],
     ) -> EntityBatch:
-        """Report in `info` how the games of `lanes` ended, start the next ones, and return their batch."""
-        info["final_obs"], info["_final_obs"] = batch.gather(np.flatnonzero(lanes)), lanes
+        """Report in `info` how games ended, start the next ones, and return the batch with their lanes."""
+        count = self.rules.num_players
+        lanes = (ended[:, None] * count + np.arange(count)).reshape(-1)
+        info["final_obs"], info["_final_obs"] = batch.gather(lanes), np.zeros(self.num_envs, bool)
+        info["_final_obs"][lanes] = True
         results = np.full(self.num_envs, None, object)
-        for number in np.flatnonzero(lanes[:: self.rules.num_players]):
-            game, own = self.games[number], self._lanes(number)
-            if outcomes[number].is_over:
+        for number in ended.tolist():
+            game, outcome, own = self.games[number], outcomes[number], self._lanes(number)
+            if outcome.is_over:
                 rewards[own] += game.finish()
-            told = {int(player): _OUTCOMES[result] for player, result in outcomes[number].results.items()}
+            told = {int(player): _OUTCOMES[result] for player, result in outcome.results.items()}
             all_lost = len(told) > 1 and set(told.values()) == {"loss"}
             for player, result in told.items():
                 results[own.start + player - 1] = "draw" if all_lost else result
             if self.starts_over:
                 self._start(number)
         info["outcome"], info["_outcome"] = results, results != None  # noqa: E711 - element by element
-        return self._observe() if self.starts_over else batch
+        return self._with_restarted(batch, ended, lanes) if self.starts_over else batch
 
-    def _observe(self) -> EntityBatch:
-        batch = self._observer.observe(self.games)
-        self._cells = self._observer.cells
+    def _with_restarted(
+        self, batch: EntityBatch, games: NDArray[np.int64], lanes: NDArray[np.int64]
+    ) -> EntityBatch:
+        """Return the batch with what the lanes of restarted games observe now."""
+        cells = self._cells
+        fresh = self._observe([self.games[game] for game in games])
+        order = np.arange(self.num_envs)
+        order[lanes] = self.num_envs + np.arange(len(lanes))
+        self._cells = concatenate([cells, self._cells]).gather(order)
+        return concatenate_batches([batch, fresh]).gather(order)
+
+    def _observe(self, games: list[Game] | None = None) -> EntityBatch:
+        """Return what the lanes of all games, or of these, observe, and remember the cells of the actors."""
+        batch = self._observer.observe(self.games if games is None else games)
+        self._cells = RaggedArray.unchecked(self._observer.cells, batch.actions[ACTION].actors.offsets)
         return batch
 
     def _info(self) -> dict[str, Any]:

@@ -226,11 +226,11 @@ def test_games_of_ones_own(coins: str) -> None:
         assert venv.single_observation_space.entities["walker"][-1] == "purse"
         assert venv.single_observation_space.global_features == ("left",)
         batch, info = venv.reset(seed=1)
-        assert batch.entities["walker"][0].tolist() == [[1, 0, 0, 0, 1, 0]]
+        assert batch.entities["walker"][0].tolist() == [[1, 0, 1, 0]]
         assert info["level"][0] == 1
         batch, rewards, *_ = venv.step(choose(venv, "go: Left"))
         assert (rewards[0], batch.globals[0, 0]) == (1, 2)
-        assert batch.entities["walker"][0].tolist() == [[0, 0, 0, 0, 1, 300]]
+        assert batch.entities["walker"][0].tolist() == [[0, 0, 1, 300]]
         venv.step(choose(venv, "go: Right"))
         venv.step(choose(venv, "go: Right"))
         venv.step(choose(venv, "go: Right"))

@@ -14,7 +14,7 @@ from entitize.adapters.griddly.library import find_game
 from entitize.adapters.griddly.rules import Rules, Window, read_rules
 
 GAMES = ez.griddly.game_names()
-DIRECTIONS = {"NONE": (0, 0), "UP": (0, -1), "RIGHT": (1, 0), "DOWN": (0, 1), "LEFT": (-1, 0)}
+DIRECTIONS = {"NONE": (0, -1), "UP": (0, -1), "RIGHT": (1, 0), "DOWN": (0, 1), "LEFT": (-1, 0)}
 
 
 def expected(rules: Rules, state: dict[str, Any], player: int) -> dict[str, list[list[float]]]:
@@ -33,6 +33,9 @@ def expected(rules: Rules, state: dict[str, Any], player: int) -> dict[str, list
             if seen is None:
                 continue
             place = seen
+        if not rules.turns:
+            assert item["Orientation"] == "NONE"
+            place = place[:2]
         owner = item["PlayerId"]
         owners = [owner == player]
         if rules.num_players > 1:
