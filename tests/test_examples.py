@@ -37,7 +37,12 @@ def test_the_couriers_are_trained_watched_and_put_into_a_loop(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("program", "package"),
-    [("gymnasium_view.py", "gymnasium"), ("sb3_ppo.py", "stable_baselines3"), ("pettingzoo_team.py", "mpe2")],
+    [
+        ("gymnasium_view.py", "gymnasium"),
+        ("sb3_ppo.py", "stable_baselines3"),
+        ("pettingzoo_team.py", "mpe2"),
+        ("torchrl_ppo.py", "torchrl"),
+    ],
 )
 def test_the_other_programs_run(program: str, package: str, tmp_path: Path) -> None:
     pytest.importorskip(package)

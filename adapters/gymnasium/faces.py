@@ -132,7 +132,15 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
 
     def _check_form(self, action: Any) -> None:
         if not self.action_space.contains(action):
-            raise ActionError(f"{self._name}: action: expected one of {self.action_space}, got {action!r}")
+            named = isinstance(self.action_space, spaces.Dict) and not isinstance(action, Mapping)
+            hint = (
+                ". For trainers that give one array use layout='padded' and flat_actions=True"
+                if named
+                else ""
+            )
+            raise ActionError(
+                f"{self._name}: action: expected one of {self.action_space}, got {action!r}{hint}"
+            )
 
 
 class RaggedFace(GymnasiumFace):

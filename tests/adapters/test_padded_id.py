@@ -74,3 +74,10 @@ def test_what_is_missing_is_named(change: dict[str, Any], facts: tuple[str, ...]
     options = {**copy.deepcopy(MINES), **change}
     with raises(ValueError, *facts):
         gymnasium.make(PADDED, **options)
+
+
+def test_one_array_for_named_actions_is_an_error_with_the_option_to_use() -> None:
+    face = gymnasium.make(PADDED, disable_env_checker=True, **{**MINES, "flat_actions": False})
+    face.reset(seed=1)
+    with raises(ez.ActionError, "MineSweeper", "'Move'", "flat_actions=True"):
+        face.step(np.array([0, 0]))
