@@ -8,6 +8,7 @@ import socket
 import sys
 import tempfile
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,13 +18,14 @@ import numpy as np
 import vizdoom
 from numpy.typing import NDArray
 
+from .levels import check_level
 from .options import DoomOptions
 from .reading import Reading, read_labels, read_objects, read_walls
 from .scenarios import Scenario
 
 #: Engines start one after the other: a training in which several threads started them at once hung.
 _STARTING = threading.Lock()
-#: Data of the first game, whose first level is "e1m1"; the engine waits forever for one that does not exist.
+#: Data of the first game, whose first level is "e1m1".
 _WITH_EPISODES = ("doom.wad", "doom1.wad", "freedoom1.wad")
 
 _NO_WALLS = np.zeros((0, 5), np.float32)
@@ -48,7 +50,8 @@ class Doom:
         render: frames are wanted.
 
     Raises:
-        ValueError: the engine refuses to start, as with a missing file of the game's data.
+        ValueError: there is no such level, or the engine refuses to start, as with a missing file of the
+            game's data.
     """
 
     def __init__(
@@ -65,6 +68,8 @@ class Doom:
         self.frame: NDArray[np.uint8] | None = None  # the last one (height, width, 3)
         self._folder = tempfile.TemporaryDirectory(prefix="entitize-vizdoom-")
         self.game = game = vizdoom.DoomGame()
+        # Made after the folder, so that at the interpreter's exit the engine ends before its folder is gone.
+        self._finalizer = weakref.finalize(self, _end, game, self._folder)
         game.load_config(str(scenario.path))
         self._configure(scenario)
         game.set_available_buttons([vizdoom.Button.__members__[name] for name in buttons])
@@ -102,6 +107,7 @@ class Doom:
         if options.iwad is not None:
             game.set_doom_game_path(str(Path(options.iwad).resolve()))
         if options.map is not None:
+            check_level(options.map, game, options.game_args)
             game.set_doom_map(options.map)
         elif (
             Path(game.get_doom_game_path()).name.lower() in _WITH_EPISODES
@@ -140,8 +146,12 @@ class Doom:
 
     def close(self) -> None:
         """End the process."""
-        self.game.close()
-        self._folder.cleanup()
+        self._finalizer()
+
+
+def _end(game: vizdoom.DoomGame, folder: tempfile.TemporaryDirectory[str]) -> None:
+    game.close()
+    folder.cleanup()
 
 
 @contextmanager

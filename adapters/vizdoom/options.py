@@ -35,7 +35,9 @@ class DoomOptions:
     skill: int | None = None  # 1 (easiest) to 5; None: the scenario's
     map: str | None = None  # the level, e.g. "map02"; None: the scenario's
     timeout: int | None = None  # tics after which an episode is truncated, 0: never; None: the scenario's
-    iwad: str | None = None  # path of the game's data, e.g. doom2.wad; None: Freedoom, or the scenario's
+    iwad: str | Path | None = (
+        None  # path of the game's data, e.g. doom2.wad; None: Freedoom, or the scenario's
+    )
     game_args: str = ""  # further arguments of the engine's command line
     #: "160x120" and so on: of the labels and of what `render` returns; None: the smallest, or with a
     #: render_mode 320x240
@@ -46,6 +48,13 @@ class DoomOptions:
             value = getattr(self, name)
             if not isinstance(value, bool):
                 raise TypeError(f"{name}: expected True or False, got {value!r}")
+        for name in ("map", "resolution"):
+            if not isinstance(getattr(self, name), str | None):
+                raise TypeError(f"{name}: expected a text or None, got {getattr(self, name)!r}")
+        if not isinstance(self.game_args, str):
+            raise TypeError(f"game_args: expected a text, got {self.game_args!r}")
+        if not isinstance(self.iwad, str | Path | None):
+            raise TypeError(f"iwad: expected a path or None, got {self.iwad!r}")
         _check_number("frame_skip", self.frame_skip, 1, 1000)
         if self.skill is not None:
             _check_number("skill", self.skill, 1, 5)
@@ -58,15 +67,20 @@ class DoomOptions:
         distance = self.wall_distance
         if isinstance(distance, bool) or not isinstance(distance, int | float) or not distance > 0:
             raise ValueError(f"wall_distance: expected a number above 0, got {distance!r}")
-        if isinstance(self.variables, str):
-            raise TypeError(f"variables: expected a list of names, got {self.variables!r}")
+        names = self.variables
+        if (
+            isinstance(names, str)
+            or not isinstance(names, Sequence)
+            or not all(isinstance(n, str) for n in names)
+        ):
+            raise TypeError(f"variables: expected a list of names, got {names!r}")
         object.__setattr__(self, "variables", tuple(name.upper() for name in self.variables))
         for name in self.variables:
             if name not in vizdoom.GameVariable.__members__:
                 hint = did_you_mean(name, vizdoom.GameVariable.__members__)
                 raise ValueError(f"variables: expected names of game variables, got {name!r}{hint}")
         if self.iwad is not None and not Path(self.iwad).is_file():
-            raise ValueError(f"iwad: expected the path of a file, got {self.iwad!r}: no such file")
+            raise ValueError(f"iwad: expected the path of a file, got {str(self.iwad)!r}: no such file")
         self.screen(False)
 
     def screen(self, render: bool) -> vizdoom.ScreenResolution:

@@ -28,7 +28,7 @@ _EFFECT = INDEX[EFFECT]
 
 
 class Reading(NamedTuple):
-    """What a lane shows at one step."""
+    """The part of an engine's state at one step that observations are made of."""
 
     rows: list[Row]  # one per object
     variables: NDArray[np.float64]  # of `DoomObserver.variables`

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +33,6 @@ def scenario_names() -> list[str]:
     return sorted(path.stem for path in Path(vizdoom.scenarios_path).glob("*.cfg"))
 
 
-@functools.cache
 def find_scenario(name: str) -> Scenario:
     """Return the scenario of that name ("basic"), or of a configuration file ("games/mine.cfg").
 

@@ -66,6 +66,47 @@ def test_a_scenario_without_its_data_names_the_option(scenario: str) -> None:
         ez.make_vec(f"ViZDoom/{scenario}", iwad="nowhere.wad")
 
 
+def test_a_level_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    with ez.make_vec("ViZDoom/basic", map="map99") as venv, raises(ValueError, "map", "'map99'", "map02"):
+        venv.reset()
+    with ez.make_vec("ViZDoom/basic", map="MAP02") as venv:  # of the game's data, not of the scenario
+        venv.reset()
+    first_game = str(Path(vizdoom.__file__).parent / "freedoom1.wad")
+    with ez.make_vec("ViZDoom/doom", iwad=first_game, map="map01") as venv, raises(ValueError, "e1m1"):
+        venv.reset()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("map", 3),
+        ("resolution", 160),
+        ("game_args", None),
+        ("iwad", 3),
+        ("variables", [3]),
+        ("variables", None),
+    ],
+)
+def test_an_option_of_another_type_is_named(option: str, value: Any) -> None:
+    with raises(TypeError, option, repr(value)):
+        ez.make_vec("ViZDoom/basic", **{option: value})
+
+
+def test_a_scenario_that_was_edited_is_read_again(tmp_path: Path) -> None:
+    path, text = tmp_path / "mine.cfg", (Path(vizdoom.scenarios_path) / "basic.cfg").read_text()
+    path.write_text(text)
+    before = ez.make_vec(f"ViZDoom/{path}").single_action_space
+    path.write_text(text.replace("MOVE_LEFT", "MOVE_FORWARD"))
+    assert ez.make_vec(f"ViZDoom/{path}").single_action_space != before
+
+
+@pytest.mark.parametrize("end", ["", "del venv"])
+def test_engines_that_are_not_closed_end_silently(end: str) -> None:
+    program = f"import entitize as ez\nvenv = ez.make_vec('ViZDoom/basic')\nvenv.reset(seed=1)\n{end}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")
+
+
 def test_the_same_seed_plays_the_same_episodes() -> None:
     with ez.make_vec("ViZDoom/basic", 2) as venv, ez.make_vec("ViZDoom/basic", 2) as another:
         first = history(venv, 11)
