@@ -98,8 +98,15 @@ def to_yaml(config: Any) -> str:
 
 
 def number(text: str) -> Any:
-    """A value as YAML would read it: `200` an int, `1e-3` a float, `true` a bool, `easy` a string."""
-    return yaml.load(text, _Loader)
+    """A value as YAML would read it: `200` an int, `1e-3` a float, `true` a bool, `easy` a string.
+
+    Raises:
+        ValueError: the text is not YAML.
+    """
+    try:
+        return yaml.load(text, _Loader)
+    except yaml.YAMLError as error:
+        raise ValueError(f"expected a value as in YAML, got {text!r}: {_problem(error)}") from error
 
 
 def _problem(error: yaml.YAMLError) -> str:

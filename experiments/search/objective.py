@@ -1,4 +1,4 @@
-"""What a search maximizes, and the running returns by which it stops trials early."""
+"""The objective of a search, and the running returns by which it stops trials early."""
 
 from __future__ import annotations
 

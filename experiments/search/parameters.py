@@ -122,16 +122,16 @@ def _choices(word: str, text: str) -> CategoricalDistribution:
     parts = [part.strip() for part in text.split(",")]
     if not all(parts):
         raise UserError(f"--param {word}: expected values separated by commas, got an empty one")
-    values = [number(part) for part in parts]
+    values = [_value(part) for part in parts]
     if not all(value is None or isinstance(value, bool | int | float | str) for value in values):
         raise UserError(f"--param {word}: expected numbers, words, true, false or null, got {text!r}")
-    if len({(type(value), value) for value in values}) < len(values):
+    if len({(isinstance(value, bool), value) for value in values}) < len(values):
         raise UserError(f"--param {word}: expected different values, got {text!r}")
     return CategoricalDistribution(values)
 
 
 def _range(word: str, text: str, is_int: bool, is_log: bool) -> IntDistribution | FloatDistribution:
-    low, high = (number(part.strip()) if part.strip() else None for part in text.split("..", 1))
+    low, high = (_value(part.strip()) if part.strip() else None for part in text.split("..", 1))
     wanted = "whole numbers" if is_int else "numbers"
     if not _is_number(low, is_int) or not _is_number(high, is_int):
         raise UserError(f"--param {word}: expected two {wanted} LOW..HIGH, got {text!r}")
@@ -142,6 +142,14 @@ def _range(word: str, text: str, is_int: bool, is_log: bool) -> IntDistribution 
     if is_int:
         return IntDistribution(int(low), int(high), log=is_log)
     return FloatDistribution(float(low), float(high), log=is_log)
+
+
+def _value(text: str) -> Any:
+    """Return what YAML would read; a list for text that is no YAML, which no setting may be."""
+    try:
+        return number(text)
+    except ValueError:
+        return [text]
 
 
 def _is_number(value: Any, is_int: bool) -> TypeGuard[int | float]:

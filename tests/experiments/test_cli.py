@@ -303,6 +303,7 @@ def test_flags_change_a_section_that_the_file_has(
         (["--config", "demo", "--resume", "x"], ["--resume", "--config"]),
         (["--run", "y", "--resume", "x"], ["run folder", "x"]),
         (["--env.kwargs", "speed"], ["'speed'", "name=value"]),
+        (["--env.kwargs", "speed=[1"], ["--env.kwargs", "YAML", "'[1'"]),
         (["--ppo.learning-rat", "1"], ["--ppo.learning-rate"]),
         (["--ppo.gamma", "high"], ["'high'"]),
     ],
