@@ -38,7 +38,8 @@ class Observer:
         self._kinds = {name: kind for kind, name in enumerate(rules.objects)}
         base = len(rules.reported)
         self._widths = np.array([base + len(names) for names in rules.objects.values()], np.int64)
-        self._pack = [Struct(f"{width}f").pack for width in self._widths.tolist()]
+        widths = dict(zip(rules.objects, self._widths.tolist(), strict=True))
+        self._pack = {name: Struct(f"{width}f").pack for name, width in widths.items()}
         window = rules.window if options.partial_observability else None
         place = (PLACE_FEATURES if window is None else WINDOW_FEATURES)[: 4 if rules.turns else 2]
         owners = ("is_own", "is_other", "player")[: min(rules.num_players, 3)]
@@ -93,14 +94,14 @@ class Observer:
     def _read_lists(self, games: Sequence[Game], boards: NDArray[np.int64]) -> Objects:
         kinds: list[int] = []
         lengths: list[int] = []
-        packed, list_ends = [], [0]
+        packed: list[bytes] = []
+        list_ends = [0]
         for game in games:
             # A game's lists are packed before those of the next one exist: so they cost half as much.
-            for name, objects in game.read().items():
-                kind = self._kinds[name]
-                kinds.append(kind)
-                lengths.append(len(objects))
-                packed.append(b"".join(starmap(self._pack[kind], objects)))
+            lists = game.read()
+            kinds += [self._kinds[name] for name in lists]
+            lengths += map(len, lists.values())
+            packed += [b"".join(starmap(self._pack[name], objects)) for name, objects in lists.items()]
             list_ends.append(len(kinds))
         return sort_objects(
             np.frombuffer(b"".join(packed), np.float32),
