@@ -23,6 +23,8 @@ class Look:
     #: Pixels around a box that are searched for the object's edges; 0: neighbours touch each other.
     margin: int = 3
     tolerance: int = 1  # pixels, of each edge of a box
+    #: Pixels that must be left of an object that an edge cuts off, to be looked for.
+    least: int = 4
     #: Frames from the present one on, in one of which the object must be seen: some flicker or blink.
     frames: int = 1
     #: Steps for which an object that is gone can still be seen: explosions are no entities.
@@ -36,6 +38,7 @@ _RING = (32, 37, 97, 140)
 _ALLEY = (8, 105, 140, 67)
 _GRASS = (4, 16, 156, 176)
 _SEA = (8, 60, 152, 98)
+_SLOPE = (8, 36, 144, 138)
 _MAZE = (0, 0, 160, 171)
 #: Of what passes by in Asterix: all colours but the hero's, the frame's and black.
 _PASSING = tuple(c for c in range(2, 256, 2) if c != 24 and not 114 <= c <= 136)
@@ -60,7 +63,7 @@ LOOKS: dict[str, dict[str, Look]] = {
     "Breakout": {
         "Player": Look((70,), (8, 189, 144, 4)),
         "Ball": Look((70,), (8, 93, 144, 96), (2, 4)),
-        "Brick": Look((70, 38, 22, 54, 198, 134), (8, 57, 144, 36), (8, 6), margin=0, tolerance=0),
+        "Brick": Look((70, 38, 22, 54, 198, 134), (8, 57, 144, 36), (8, 6), margin=0, tolerance=0, least=0),
     },
     "Freeway": {
         "Player": Look((30,), (8, 15, 72, 180), (6, 8), on_background=True),
@@ -71,7 +74,7 @@ LOOKS: dict[str, dict[str, Look]] = {
         "Player": Look((42,), _MAZE, (8, 10), tolerance=3, frames=2, fades=1),
         "Ghost": Look((70, 38, 184, 88, 90), _MAZE, (8, 10), margin=4, tolerance=3, frames=4, fades=1),
         "Fruit": Look((68,), _MAZE, (8, 10), tolerance=2, frames=4),
-        "PowerPill": Look((74,), _MAZE, (4, 7), margin=0, frames=20, alone=False),
+        "PowerPill": Look((74,), _MAZE, (4, 7), margin=0, frames=10, alone=False),
         "Pill": Look((74,), _MAZE, (4, 2), margin=0, frames=4, alone=False),
     },
     "Pong": {
@@ -82,11 +85,17 @@ LOOKS: dict[str, dict[str, Look]] = {
     "Seaquest": {
         "Player": Look((24,), (8, 57, 152, 98), (16, 11), tolerance=3, fades=1),
         "Torpedo": Look((24,), _SEA, (8, 1), margin=0, tolerance=2),
-        "Shark": Look((232, 200, 180), _SEA, (8, 7), tolerance=2, frames=2, fades=2),
+        "Shark": Look((232, 200, 180), _SEA, (8, 7), tolerance=2, least=6, frames=2, fades=2),
         "Submarine": Look((170,), _SEA, (8, 11), tolerance=2, frames=2, fades=2),
-        "Diver": Look((134,), _SEA, (8, 13), tolerance=2),
+        "Diver": Look((134,), _SEA, (8, 13), tolerance=2, least=6),
         "Missile": Look((66,), _SEA, (8, 4)),
         "Patrol": Look((170,), (8, 40, 152, 20), (16, 11)),
+    },
+    "Skiing": {
+        "Player": Look((72,), _SLOPE, (8, 18), tolerance=4),
+        "Flag": Look((134, 66), _SLOPE, tolerance=3, least=9),
+        "Mogul": Look((10, 12), _SLOPE, tolerance=3),
+        "Tree": Look((198, 212, 214, 216, 218), (8, 46, 144, 104), tolerance=3, least=24),
     },
     "SpaceInvaders": {
         "Player": Look((196,), (0, 185, 160, 10), (7, 10), frames=20, fades=2),
@@ -121,10 +130,12 @@ def differences(
     """
     found = []
     for name, look in looks.items():
-        background = np.isin(usual, look.colours) if look.on_background else np.zeros_like(usual, bool)
-        masks = [painted(screen, look) & ~background for screen in screens[: look.frames]]
+        hidden = covered(list(look.holes))
+        if look.on_background:
+            hidden |= _coloured(usual, look)
+        masks = [painted(screen, look) & ~hidden for screen in screens[: look.frames]]
         for box in history[0][name]:
-            wanted = expected(box, look, background)
+            wanted = expected(box, look, hidden)
             if wanted is None:
                 continue
             shown = [bounds(mask, wanted, look.margin) for mask in masks]
@@ -152,7 +163,13 @@ def _unexplained(
 
 def painted(screen: Screen, look: Look) -> NDArray[np.bool_]:
     """Return which pixels (210, 160) are in a look's colours and area."""
-    return np.isin(screen, look.colours) & covered([look.area]) & ~covered(list(look.holes))
+    return _coloured(screen, look) & covered([look.area])
+
+
+def _coloured(screen: Screen, look: Look) -> NDArray[np.bool_]:
+    chosen = np.zeros(256, bool)
+    chosen[list(look.colours)] = True
+    return chosen[screen]
 
 
 def covered(boxes: list[Box], margin: int = 0) -> NDArray[np.bool_]:
@@ -176,16 +193,18 @@ def bounds(mask: NDArray[np.bool_], box: Box, margin: int) -> Box | None:
     return x, y, int(columns[-1] - columns[0]) + 1, int(rows[-1] - rows[0]) + 1
 
 
-def expected(box: Box, look: Look, background: NDArray[np.bool_]) -> Box | None:
+def expected(box: Box, look: Look, hidden: NDArray[np.bool_]) -> Box | None:
     """Return what must be seen of a box in a look's area; None: part of it is hidden, or hardly any shows."""
-    inside = covered([box]) & covered([look.area])
-    shown = bounds(inside, box, 0)
-    if shown is None or (inside & (covered(list(look.holes)) | background)).any():
+    left, top = max(box[0], look.area[0]), max(box[1], look.area[1])
+    right = min(box[0] + box[2], look.area[0] + look.area[2])
+    bottom = min(box[1] + box[3], look.area[1] + look.area[3])
+    if right <= left or bottom <= top or hidden[top:bottom, left:right].any():
         return None
-    left, top, width, height = look.area
-    at_edge = shown[0] <= left or shown[1] <= top
-    at_edge |= shown[0] + shown[2] >= left + width or shown[1] + shown[3] >= top + height
-    return None if at_edge and min(shown[2:]) <= 2 * look.tolerance + 1 else shown
+    at_edge = left <= look.area[0] or right >= look.area[0] + look.area[2]
+    at_edge |= top <= look.area[1] or bottom >= look.area[1] + look.area[3]
+    if at_edge and min(right - left, bottom - top) <= look.least:
+        return None
+    return left, top, right - left, bottom - top
 
 
 def _apart(one: Box, other: Box) -> int:

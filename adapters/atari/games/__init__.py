@@ -17,6 +17,7 @@ GAMES = {
     "MsPacman": "ms_pacman",
     "Pong": "pong",
     "Seaquest": "seaquest",
+    "Skiing": "skiing",
     "SpaceInvaders": "space_invaders",
     "Tennis": "tennis",
 }

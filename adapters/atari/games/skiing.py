@@ -1,0 +1,53 @@
+"""Skiing: a skier, and gates, moguls and trees that come up the slope."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....ragged.compiled import compiled
+from ..game import FURTHER, AtariGame, ObjectType, cut, decimal, place
+
+#: Things on the slope, each of which is a gate of two flags, a mogul or a tree.
+THINGS = 8
+PLAYER, FLAG, MOGUL, TREE = 0, 1, 17, 25
+_IS_FLAG, _IS_MOGUL, _IS_TREE = 2, 5, 85
+
+
+@compiled
+def read(ram: Any, slots: Any, status: Any) -> None:
+    for lane in range(len(ram)):
+        m, objects = ram[lane], slots[lane]
+        place(objects[PLAYER], m[25] + 1, m[26] - 80, 8, 18)
+        objects[PLAYER, FURTHER] = (m[15] - 8) / 8  # the direction of the skis
+        for thing in range(THINGS):
+            height, left, top = m[54 + thing], m[62 + thing], 178 - m[86 + thing]
+            kind = m[70 + thing]
+            if not 0 < height < 255 or not 0 <= top <= 177:
+                continue
+            if kind == _IS_TREE:
+                left -= 3
+                place(objects[TREE + thing], left if left < 152 else left - 160, top + 3, 16, height)
+                cut(objects[TREE + thing], 8, 28, 152, 178)
+            elif kind == _IS_MOGUL:
+                place(objects[MOGUL + thing], left + 2, top + 3, 16, min(height, 7))
+                cut(objects[MOGUL + thing], 8, 28, 152, 178)
+            elif kind == _IS_FLAG:
+                for pole in range(2):
+                    flag = objects[FLAG + 2 * thing + pole]
+                    place(flag, left + 1 + 32 * pole, top + 4, 5, min(height, 14))
+                    cut(flag, 8, 28, 152, 178)
+        status[lane, 0] = decimal(m[107])
+        status[lane, 1] = 60 * decimal(m[104]) + decimal(m[105]) + decimal(m[106]) / 100
+
+
+GAME = AtariGame(
+    "skiing",
+    (
+        ObjectType("Player", features=("direction",)),
+        ObjectType("Flag", 2 * THINGS, sized=True),
+        ObjectType("Mogul", THINGS, sized=True),
+        ObjectType("Tree", THINGS, sized=True),
+    ),
+    {"gates": 20.0, "time": 60.0},
+    read,
+)
