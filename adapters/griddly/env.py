@@ -23,7 +23,7 @@ class GriddlyEnv(OneLaneEnv):
 
     Args:
         game: the name of a game of the package, or a path that ends in ".yaml" or ".yml".
-        render_mode: None.
+        render_mode: None, or "rgb_array".
         options: those of `GriddlyOptions`, and `seed`.
     """
 

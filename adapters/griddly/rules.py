@@ -36,6 +36,14 @@ class Window:
 
 
 @dataclass(frozen=True)
+class Sprite:
+    """A picture of an object, or of a wall one for each way in which it joins its neighbours."""
+
+    images: tuple[str, ...]  # files
+    tiling: str = ""
+
+
+@dataclass(frozen=True)
 class Rules:
     """What the adapter needs to know of a game."""
 
@@ -50,7 +58,11 @@ class Rules:
     window: Window | None
     num_levels: int
     time_limits: tuple[tuple[str, int], ...]  # conditions on the number of steps that end a game as it stands
-    images: Mapping[str, Any]  # how the board is drawn (`Sprite2D` of the environment and the objects)
+    heights: dict[str, int]  # of the types; an object above another hides it
+    sprites: dict[str, tuple[Sprite, ...]]  # of the types, by the number of what an object shows
+    tile_size: tuple[int, int]
+    background: str | None
+    image_folder: str | None  # None: that of the package
 
     @property
     def has_cells(self) -> bool:
@@ -107,11 +119,33 @@ def read_rules(path: Path) -> Rules:
         window=_window(player, turns),
         num_levels=len(levels),
         time_limits=tuple(_time_limits(environment.get("Termination") or {})),
-        images={
-            "environment": (environment.get("Observers") or {}).get("Sprite2D") or {},
-            **{item["Name"]: (item.get("Observers") or {}).get("Sprite2D") for item in game["Objects"]},
-        },
+        heights={item["Name"]: int(item.get("Z", 0)) for item in game["Objects"]},
+        sprites={item["Name"]: _sprites(item) for item in game["Objects"]},
+        **_board(environment),
     )
+
+
+def _sprites(item: Mapping[str, Any]) -> tuple[Sprite, ...]:
+    found = (item.get("Observers") or {}).get("Sprite2D") or []
+    return tuple(
+        Sprite(tuple(_listed(sprite.get("Image"))), str(sprite.get("TilingMode", "")))
+        for sprite in _listed(found)
+    )
+
+
+def _board(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how the board is drawn."""
+    observer = (environment.get("Observers") or {}).get("Sprite2D") or {}
+    size = _listed(observer.get("TileSize", 24))
+    return {
+        "tile_size": (int(size[0]), int(size[-1])),
+        "background": observer.get("BackgroundTile"),
+        "image_folder": (observer.get("ResourceConfig") or {}).get("ImagePath"),
+    }
+
+
+def _listed(value: Any) -> list[Any]:
+    return [] if value is None else value if isinstance(value, list) else [value]
 
 
 def _names(variables: Any) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from .engine import Game, Outcome, load
 from .features import Observer
 from .library import find_game
 from .options import check_options
+from .painter import Painter
 from .rules import read_rules
 
 #: The engine's seeds are int32.
@@ -47,7 +48,7 @@ class GriddlyVectorEnv(EntityVectorEnv):
         game: the name of a game of the package ("Clusters"), or a path that ends in ".yaml" or ".yml".
         num_envs: how many lanes, a multiple of the number of players.
         seed: seeds the first `reset` that gives none; None: from the operating system.
-        render_mode: None.
+        render_mode: None, or "rgb_array".
         options: those of `GriddlyOptions`.
 
     Attributes:
@@ -67,7 +68,7 @@ class GriddlyVectorEnv(EntityVectorEnv):
     metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium declares no ClassVar
         "autoreset_mode": AutoresetMode.SAME_STEP,
         "final_obs": True,
-        "render_modes": [],
+        "render_modes": ["rgb_array"],
         "render_fps": 10,
     }
 
@@ -101,6 +102,7 @@ class GriddlyVectorEnv(EntityVectorEnv):
         self.games = [Game(rules, description) for _ in range(num_envs // rules.num_players)]
         if rules.num_players > 1:
             self.lane_games = np.repeat(np.arange(len(self.games)), rules.num_players)
+        self._painter = Painter(rules)
         self._first_seed = seed
         self._generators: list[np.random.Generator | None] = [None] * len(self.games)
         self._episode_seeds = np.zeros(num_envs, np.int64)
@@ -208,6 +210,11 @@ class GriddlyVectorEnv(EntityVectorEnv):
         batch = self._observer.observe(self.games if games is None else games)
         self._cells = RaggedArray.unchecked(self._observer.cells, batch.actions[ACTION].actors.offsets)
         return batch
+
+    def _render(self) -> tuple[NDArray[np.uint8], ...]:
+        """Return a picture (height, width, 3) of the whole board for each lane."""
+        frames = [self._painter.paint(game.process.get_state(), game.board) for game in self.games]
+        return tuple(frame.copy() for frame in frames for _ in range(self.rules.num_players))
 
     def _info(self) -> dict[str, Any]:
         return {"episode_seed": self._episode_seeds.copy(), "level": self._episode_levels.copy()}

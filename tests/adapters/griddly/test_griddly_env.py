@@ -274,6 +274,37 @@ def test_a_run_of_the_policy_trains() -> None:
         assert ppo.update()["losses/entropy"] > 0
 
 
+@pytest.mark.parametrize("name", ["Clusters", "Zelda", "GriddlyRTS", "Kill-The-King"])
+def test_boards_are_drawn_without_a_display(name: str) -> None:
+    count = read_rules(find_game(name)).num_players
+    with ez.make_vec(f"Griddly/{name}", count, render_mode="rgb_array") as venv:
+        batch, _ = venv.reset(seed=1)
+        venv.action_space.seed(1)
+        first = venv.render()[0]
+        (width, height), (columns, rows) = venv.rules.tile_size, venv.games[0].board
+        assert first.shape == (rows * height, columns * width, 3)
+        assert (first == venv.render()[-1]).all()
+        state = venv.games[0].process.get_state()["Objects"]
+        for _ in range(10):
+            batch, *_ = venv.step(venv.action_space.sample(mask=batch))
+        moved = [item for item in venv.games[0].process.get_state()["Objects"] if item not in state]
+        assert moved
+        changed = (venv.render()[0] != first).any(2).reshape(rows, height, columns, width).any((1, 3))
+        assert all(changed[item["Location"][1], item["Location"][0]] for item in moved if name == "Clusters")
+        assert 0 < changed.sum() < changed.size
+
+
+def test_types_without_sprites_are_drawn_as_squares(coins: str) -> None:
+    env = gymnasium.make("entitize/Griddly-v0", game=coins, render_mode="rgb_array")
+    env.reset(seed=1)
+    frame = env.render()
+    assert frame.shape == (2 * 24, 4 * 24, 3)
+    tiles = frame.reshape(2, 24, 4, 24, 3).swapaxes(1, 2).reshape(8, -1, 3)
+    assert all((tile == tile[0]).all() for tile in tiles)
+    assert len({tuple(tile[0]) for tile in tiles}) == 4  # three types, and nothing
+    env.close()
+
+
 def test_the_package_and_gym_are_not_imported() -> None:
     code = (
         "import sys, entitize as ez; venv = ez.make_vec('Griddly/Sokoban'); venv.reset(seed=1);"
