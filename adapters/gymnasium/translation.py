@@ -114,7 +114,12 @@ class SpaceTranslation:
                 scope = scope.at(self._visible_key)
         self.view = view or facts.view or auto(observation_space)
         self._encoder = self.view.bind(observation_space, scope)
-        owners = {"action": per_entity} if isinstance(per_entity, PerEntity) else dict(per_entity or {})
+        owners = {"action": per_entity} if isinstance(per_entity, PerEntity) else (per_entity or {})
+        if not isinstance(owners, Mapping) or not all(isinstance(o, PerEntity) for o in owners.values()):
+            raise ViewError(
+                f"{env_name}: actions: expected an ez.views.PerEntity, or a dict of them by action, got"
+                f" {per_entity!r}"
+            )
         self._part = take_apart(action_space, env_name, facts.choices, per_entity=owners)
         unknown = [name for name in owners if name not in self._part.owned]
         if unknown:

@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from entitize import views, wrap, wrap_vec
+from entitize import ObservationError, views, wrap, wrap_vec
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
@@ -154,3 +154,23 @@ def test_functions_of_items_have_no_environment():
         wrap(Hives(), views.Items({"item": VIEWS["env"]}))
     with raises(views.ViewError, "source", "'environment'"):
         wrap(Swarm(), views.Function(of_env, BEES, source="environment"))
+
+
+@pytest.mark.parametrize(
+    ("function", "entities", "facts"),
+    [
+        (3, BEES, ["'module:function'", 3]),
+        (of_env, ["Bee"], ["entities", "['Bee']"]),
+        (of_env, {"Bee": "place"}, ["entities", "'place'"]),
+    ],
+)
+def test_a_declaration_of_another_form_is_refused(function, entities, facts):
+    with raises(views.ViewError, *facts):
+        wrap(Swarm(), views.Function(function, entities))
+
+
+@pytest.mark.parametrize("rows", [[["a"]], [[1], [2, 3]], {}])
+def test_rows_that_are_no_numbers_are_named(rows):
+    env = wrap(Swarm(), views.Function(lambda _: {"Bee": rows}, BEES))
+    with raises(ObservationError, "Swarm", "lane 0", "'Bee'"):
+        env.reset(seed=1)

@@ -168,6 +168,8 @@ def test_actions_of_a_dict_are_declared_by_name_and_the_spec_keeps_them():
         ("box", views.PerEntity("Lamp", index="nummer"), ["'nummer'", "'number'"]),
         ("discrete", views.PerEntity("Lamp", actor="me"), ["'me'", "'Lamp'"]),
         ("box", {"light": views.PerEntity("Lamp")}, ["'action'", "'light'"]),
+        ("box", "Lamp", ["PerEntity", "'Lamp'"]),
+        ("box", {"action": "Lamp"}, ["PerEntity", "'action'", "'Lamp'"]),
     ],
 )
 def test_declarations_that_do_not_fit_are_refused(action_space, actions, facts):

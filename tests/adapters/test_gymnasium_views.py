@@ -433,3 +433,10 @@ def test_ids_that_are_no_whole_numbers_are_refused(view, space):
     observation[..., -1] = 0.5
     with raises(ObservationError, 0.5):
         bind(view, space).encode(observation, 1)
+
+
+def test_columns_without_rows_or_arrays():
+    space = spaces.Dict(a=box((0,)), b=box((0, 2)))
+    assert encode(views.Columns("Item"), space, [space.sample()] * 2) == {"Item": [[], []]}
+    with raises(views.ViewError, "Columns", "equal length", "{}"):
+        bind(views.Columns(), spaces.Dict())

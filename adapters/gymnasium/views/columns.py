@@ -41,8 +41,8 @@ class Columns(View):
             raise scope.refuse(self, space, "a Dict or Tuple of arrays of equal length")
         parts = components(space)
         lengths = {name: array_length(part) for _, name, part in parts}
-        (count, *others) = {*lengths.values()}
-        if count is None or others:
+        count = next(iter(lengths.values()), None)
+        if count is None or len({*lengths.values()}) > 1:
             tables = suggested_views(space)
             raise ViewError(
                 f"{scope.place}: view Columns: expected arrays of equal length, got lengths {lengths}"
@@ -59,7 +59,7 @@ class Columns(View):
                 column.encode(rows(observation[key], batch_size), batch_size * count)
                 for key, column, rows in columns
             ]
-            return table.encode(np.concatenate(values, 1).reshape(batch_size, count, -1), batch_size)
+            return table.encode(np.concatenate(values, 1).reshape(batch_size, count, len(names)), batch_size)
 
         return EntityEncoder(table.entities, encode)
 
@@ -78,6 +78,6 @@ def _column(space: spaces.Space[Any], scope: Scope) -> tuple[FlatValues, Callabl
     assert flat is not None
 
     def rows(observation: Any, batch_size: int) -> NDArray[Any]:
-        return scope.array(observation, (batch_size, *shape)).reshape(-1, *shape[1:])
+        return scope.array(observation, (batch_size, *shape)).reshape(batch_size * shape[0], *shape[1:])
 
     return flat, rows

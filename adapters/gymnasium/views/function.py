@@ -1,4 +1,4 @@
-"""`Function`: what no other view can say, in plain Python."""
+"""`Function`: a view that is a function from an observation to rows of entities."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from gymnasium import spaces
+from numpy.typing import NDArray
 
 from ....envs import ObservationError
 from ....ragged import RaggedArray
@@ -28,6 +29,10 @@ class Function(View):
         source: what the function gets as a second argument: nothing ("observation"), the environment ("env",
             whose objects are in `env.unwrapped`), or the info of the step ("info"); with `batched` a list of
             these.
+
+    Raises:
+        ViewError: `function` can't be imported, or `entities` or `source` is of another form.
+        ObservationError: the function returned something else, by environment, lane and type.
     """
 
     function: Callable[..., Mapping[str, Any]] | str
@@ -37,7 +42,7 @@ class Function(View):
 
     def bind(self, space: spaces.Space[Any], scope: Scope) -> EntityEncoder:
         function = imported(self.function)
-        entities = {name: tuple(features) for name, features in self.entities.items()}
+        entities = _declared(self.entities, scope)
         beside = self._beside(scope)
 
         def encode(observation: Any, batch_size: int) -> dict[str, RaggedArray]:
@@ -50,7 +55,7 @@ class Function(View):
             _refuse_unknown({name for part in parts for name in part}, entities, scope)
             rows = {}
             for name, features in entities.items():
-                given = [np.asarray(part.get(name, ()), np.float32) for part in parts]
+                given = [_numbers(part.get(name, ()), name, lane, scope) for lane, part in enumerate(parts)]
                 for lane, array in enumerate(given):
                     if array.shape not in ((0,), (len(array) if array.ndim else 0, len(features))):
                         raise ObservationError(
@@ -79,6 +84,24 @@ class Function(View):
         sources, name = scope.sources, self.source
         sources.needed.add(name)
         return lambda: (sources.lanes[name],)
+
+
+def _declared(entities: Any, scope: Scope) -> dict[str, tuple[str, ...]]:
+    if not isinstance(entities, Mapping) or any(isinstance(features, str) for features in entities.values()):
+        raise ViewError(
+            f"{scope.place}: view Function: entities: expected a dict from entity type to a list of features,"
+            f" got {entities!r}"
+        )
+    return {name: tuple(features) for name, features in entities.items()}
+
+
+def _numbers(rows: Any, name: str, lane: int, scope: Scope) -> NDArray[np.float32]:
+    try:
+        return np.asarray(rows, np.float32)
+    except (TypeError, ValueError) as error:
+        raise ObservationError(
+            f"{scope.place}: lane {lane}: the function: expected rows of numbers of {name!r}, got {rows!r}"
+        ) from error
 
 
 def _refuse_other_kinds(given: Any, scope: Scope) -> None:

@@ -180,7 +180,9 @@ def imported(function: Callable[..., Any] | str | Any) -> Callable[..., Any]:
     """
     if callable(function):
         return function
-    module, _, name = str(function).partition(":")
+    if not isinstance(function, str):
+        raise ViewError(f"expected a function or 'module:function', got {function!r}")
+    module, _, name = function.partition(":")
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
