@@ -29,6 +29,7 @@ from ..trainers import (
     checkpoint_paths,
     evaluate,
     is_due,
+    read_metrics,
     step_of,
     thread_count,
     write_checkpoint,
@@ -67,6 +68,9 @@ class BackgroundEvaluation:
         for path in checkpoint_paths(self._waiting):
             if step_of(path) > step:  # of a part of the run that is trained again
                 delete_checkpoint(path)
+        # A training that was killed after it had logged a result evaluates that checkpoint again.
+        lines = read_metrics(folder.metrics) if checkpoint_paths(self._waiting) else []
+        self._logged = {int(line["step"]) for line in lines if EVAL_RETURN in line and line["step"] <= step}
 
     def __call__(self, trainer: PPO, metrics: dict[str, float]) -> None:
         before, self._step = self._step, trainer.step
@@ -111,7 +115,8 @@ class BackgroundEvaluation:
         except UserError as error:
             self._say(f"the evaluation of step {step_of(checkpoint):,} failed: {error}")
         else:
-            self.folder.log(step_of(checkpoint), self._latest)
+            if step_of(checkpoint) not in self._logged:
+                self.folder.log(step_of(checkpoint), self._latest)
             self._keep_if_best(checkpoint, self._latest)
         if checkpoint.exists():
             delete_checkpoint(checkpoint)
@@ -120,16 +125,18 @@ class BackgroundEvaluation:
         """Move the checkpoint to `best/` if no earlier one had a higher mean return."""
         best = self.folder.path / "best"
         record = best / "evaluation.json"
-        is_best = not record.exists() or parse_json(record.read_bytes())[EVAL_RETURN] < found[EVAL_RETURN]
+        content = {"step": step_of(checkpoint), **found}
+        earlier_record = parse_json(record.read_bytes()) if record.exists() else content
+        is_best = earlier_record == content or earlier_record[EVAL_RETURN] < found[EVAL_RETURN]
         if not is_best or not checkpoint.exists():
             return
         kept = best / "checkpoints"
         kept.mkdir(parents=True, exist_ok=True)
         earlier = checkpoint_paths(kept)
+        # In this order, a kill in between leaves the checkpoint waiting, which is then kept at the resume.
+        replace_file(record, json.dumps(content, indent=1).encode())
         shutil.rmtree(kept / checkpoint.name, ignore_errors=True)
         checkpoint.rename(kept / checkpoint.name)
-        content = {"step": step_of(checkpoint), **found}
-        replace_file(record, json.dumps(content, indent=1).encode())
         for path in earlier:
             if path.name != checkpoint.name:
                 delete_checkpoint(path)

@@ -66,6 +66,21 @@ def test_a_stopped_run_evaluates_the_rest_when_it_is_resumed(tmp_path: Path) -> 
     assert evaluations(parts) == evaluations(whole) != []
 
 
+@pytest.mark.parametrize("has_record", [False, True])
+def test_a_result_that_was_logged_before_a_kill_is_not_logged_again(tmp_path: Path, has_record: bool) -> None:
+    run = tmp_path / "run"
+    assert main([*TRAIN, "--run", str(run), "--ppo.total-timesteps", "96"]) == 0
+    before, record = evaluations(run), (run / "best" / "evaluation.json").read_bytes()
+    (checkpoint,) = checkpoint_paths(run / "best" / "checkpoints")
+    checkpoint.rename(run / "eval" / checkpoint.name)
+    if not has_record:
+        (run / "best" / "evaluation.json").unlink()
+    assert main(["train", "--resume", str(run)]) == 0
+    assert evaluations(run) == before != [] and not checkpoint_paths(run / "eval")
+    assert (run / "best" / "evaluation.json").read_bytes() == record
+    assert [path.name for path in checkpoint_paths(run / "best" / "checkpoints")] == [checkpoint.name]
+
+
 def test_an_evaluation_that_fails_is_reported_and_training_goes_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
