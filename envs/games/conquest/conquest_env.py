@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ...errors import whole_number
 from ...randomness import below
 from ...spaces import EntitySpace
 from ...vector.native import NativeVectorEnv
@@ -43,7 +45,7 @@ class ConquestVectorEnv(NativeVectorEnv):
     game. At the end of a game `info["outcome"]` is "win", "draw" or "loss".
 
     Raises:
-        ValueError: an option out of its range.
+        TypeError, ValueError: an option that is no whole number, or out of its range.
     """
 
     bots: ClassVar[tuple[str, ...]]
@@ -65,10 +67,8 @@ class ConquestVectorEnv(NativeVectorEnv):
             raise ValueError(f"bot: expected None or one of {', '.join(self.bots)}, got {bot!r}")
         if reward not in REWARDS:
             raise ValueError(f"reward: expected one of {', '.join(REWARDS)}, got {reward!r}")
-        if min_ships < 1:
-            raise ValueError(f"min_ships: expected at least 1, got {min_ships}")
-        if max_fleets < max_planets:
-            raise ValueError(f"max_fleets: expected at least {max_planets}, got {max_fleets}")
+        min_ships = whole_number("min_ships", min_ships)
+        whole_number("max_fleets", max_fleets, max_planets)
         lanes_per_game = 1 if bot else num_players
         if num_envs % lanes_per_game:
             raise ValueError(
@@ -90,11 +90,17 @@ class ConquestVectorEnv(NativeVectorEnv):
 
     def _take_options(self, options: dict[str, Any]) -> None:
         seeds = options.get("game_seeds")
-        if seeds is not None and (len(seeds) != self.num_games or not all(isinstance(s, int) for s in seeds)):
-            raise ValueError(
-                f"game_seeds: expected {self.num_games} whole numbers, one per game, got {seeds}"
-            )
-        self._next_seeds = None if seeds is None else list(seeds)
+        if seeds is not None:
+            try:
+                seeds = [operator.index(seed) for seed in seeds]
+            except TypeError:
+                seeds = []
+            if len(seeds) != self.num_games:
+                raise ValueError(
+                    f"game_seeds: expected {self.num_games} whole numbers, one per game, got"
+                    f" {options['game_seeds']!r}"
+                )
+        self._next_seeds = seeds
         self._outcome = None
 
     def _start(self, lanes: Ints) -> None:

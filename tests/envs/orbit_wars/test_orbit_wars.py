@@ -141,11 +141,21 @@ def test_options_out_of_range_are_refused(options: dict[str, Any], told: tuple[A
         OrbitWarsVectorEnv(**options)
 
 
-@pytest.mark.parametrize("seeds", [[1], [1, 2, 3], ["a", "b"], [1.5, 2.5]])
-def test_seeds_of_games_are_checked(seeds: list[Any]) -> None:
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("num_players", "2"), ("min_ships", 2.5), ("max_fleets", None), ("ship_speed", "fast")],
+)
+def test_options_that_are_no_numbers_are_named(option: str, value: Any) -> None:
+    with raises(TypeError, option, repr(value)):
+        ez.make_vec("OrbitWars/lanes", 4, **{option: value})
+
+
+@pytest.mark.parametrize("seeds", [5, "12", [1], [1, 2, 3], ["a", "b"], [1.5, 2.5]])
+def test_seeds_of_games_are_checked(seeds: Any) -> None:
     venv = OrbitWarsVectorEnv(2)
     with raises(ValueError, "game_seeds", 2):
         venv.reset(options={"game_seeds": seeds})
+    venv.reset(options={"game_seeds": np.array([1, 2])})
     venv.reset(seed=0)
 
 

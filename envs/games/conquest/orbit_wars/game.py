@@ -9,6 +9,7 @@ import numpy as np
 from .....ragged import RaggedArray
 from .....ragged.compiled import compiled
 from ....batch.entity_batch import EntityBatch
+from ....errors import positive_number, whole_number
 from ....registration import share_lanes
 from ....spaces import EntitySpace
 from ....vector.native_env import native_game
@@ -80,10 +81,10 @@ class OrbitWarsVectorEnv(ConquestVectorEnv):
         comet_speed: float = 4.0,
         render_mode: str | None = None,
     ) -> None:
-        if num_players not in _HOMES:
+        if whole_number("num_players", num_players, 0) not in _HOMES:
             raise ValueError(f"num_players: expected 2 or 4, got {num_players}")
         for name, value in (("ship_speed", ship_speed), ("comet_speed", comet_speed)):
-            if not 1.0 <= value <= 100.0:
+            if not 1.0 <= positive_number(name, value) <= 100.0:
                 raise ValueError(f"{name}: expected 1 to 100, got {value}")
         space = EntitySpace(features(num_players), sending_actions(), global_features=GLOBALS)
         super().__init__(
@@ -198,7 +199,7 @@ def make_lanes(num_envs: int = 2, num_workers: int = 0, **options: Any) -> Entit
 
     Options as for `OrbitWarsVectorEnv`, without `bot`.
     """
-    lanes_per_game = max(1, options.get("num_players", 2))
+    lanes_per_game = max(1, whole_number("num_players", options.get("num_players", 2), 0))
     return share_lanes(
         OrbitWarsVectorEnv, num_envs, num_workers, lanes_per_game=lanes_per_game, bot=None, **options
     )
