@@ -6,7 +6,10 @@ Masked choices are errors in these environments (`illegal="error"`), unless the 
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import subprocess
+import sys
 import venv
 from pathlib import Path
 from typing import Any
@@ -239,23 +242,64 @@ def test_tianshou() -> None:
     assert changes.share() > 0.8
 
 
+# -- what is not installed beside Entitize: only when asked for ---------------------------------------------
+
 ENVIRONMENTS = os.environ.get("ENTITIZE_TRAINERS")
+installs = pytest.mark.skipif(ENVIRONMENTS is None, reason="installs gigabytes: ENTITIZE_TRAINERS=folder")
+CLEANRL = os.environ.get("ENTITIZE_CLEANRL")
 
 
-@pytest.mark.skipif(ENVIRONMENTS is None, reason="installs gigabytes: ENTITIZE_TRAINERS=folder")
+def python_with(name: str, package: str) -> Path:
+    """The Python of an environment in the folder, with `package` and Entitize; made if it does not exist."""
+    assert ENVIRONMENTS is not None
+    folder = Path(ENVIRONMENTS).resolve() / name
+    python = folder / "bin" / "python"
+    if not folder.exists():
+        venv.create(folder, with_pip=True)
+        for packages in (package, f"{CHECKOUT}[train]"):  # one after the other: some ask for old Gymnasiums
+            subprocess.run([python, "-m", "pip", "install", packages], check=True)
+    return python
+
+
+def run(*command: str | Path, cwd: Path, **variables: str) -> str:
+    environment = {**os.environ, **variables}
+    result = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@installs
 @pytest.mark.parametrize(
     ("program", "package"),
     [("rllib_ppo.py", "ray[rllib]==2.60.0"), ("sample_factory_ppo.py", "sample-factory==2.1.1")],
 )
-def test_trainers_with_environments_of_their_own(program: str, package: str, tmp_path: Path) -> None:
-    """They need another Gymnasium. What was installed in the folder is used again."""
-    assert ENVIRONMENTS is not None
-    folder = Path(ENVIRONMENTS).resolve() / program.removesuffix("_ppo.py")
-    if not folder.exists():
-        venv.create(folder, with_pip=True)
-        for packages in (package, f"{CHECKOUT}[train]"):
-            subprocess.run([folder / "bin" / "python", "-m", "pip", "install", packages], check=True)
-    command = [folder / "bin" / "python", CHECKOUT / "examples" / program, "--steps", "2048"]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
-    assert "trained" in result.stdout
+def test_programs_of_trainers_that_need_another_gymnasium(program: str, package: str, tmp_path: Path) -> None:
+    python = python_with(program.removesuffix("_ppo.py"), package)
+    assert "trained" in run(python, CHECKOUT / "examples" / program, "--steps", "2048", cwd=tmp_path)
+
+
+@installs
+def test_rl_zoo(tmp_path: Path) -> None:
+    python = python_with("rl_zoo", "rl_zoo3==2.9.2")
+    (page,) = re.findall(
+        r"^## RL Zoo\n.*?^```python no-run\n(.*?)^```.*?^(    python -m rl_zoo3.*?)\n\n",
+        (CHECKOUT / "docs" / "other-trainers.md").read_text(),
+        re.M | re.S,
+    )
+    (tmp_path / "hyperparams.py").write_text(page[0])
+    _, *options = shlex.split(page[1].replace("\\\n", " "))
+    run(python, *options, "-n", "256", "--eval-episodes", "1", cwd=tmp_path)
+    assert list(tmp_path.glob("logs/ppo/entitize-Padded-v0_1/*.zip"))
+
+
+@pytest.mark.skipif(CLEANRL is None, reason="needs CleanRL's script: ENTITIZE_CLEANRL=.../cleanrl/ppo.py")
+def test_cleanrl(tmp_path: Path) -> None:
+    assert CLEANRL is not None
+    (tmp_path / "my_games.py").write_text(
+        "import entitize, gymnasium\n"
+        f"options = dict({HUNT}, layout='flat')\n"
+        f"gymnasium.register('Hunt-v0', lambda: gymnasium.make({PADDED!r}, **options))\n"
+    )
+    options = ["--env-id", "my_games:Hunt-v0", "--total-timesteps", "512", "--num-steps", "64"]
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    assert run(sys.executable, CLEANRL, *options, cwd=tmp_path, PYTHONPATH=path).count("SPS") == 2
