@@ -13,11 +13,11 @@ from ...lazy import attach
 if TYPE_CHECKING:
     from .env import GriddlyEnv as GriddlyEnv
     from .library import game_names as game_names
+    from .make import make_vec as make_vec
     from .options import GriddlyOptions as GriddlyOptions
     from .registration import register as register
     from .rules import Rules as Rules
     from .rules import read_rules as read_rules
     from .vector_env import GriddlyVectorEnv as GriddlyVectorEnv
-    from .vector_env import make_vec as make_vec
 else:
     __getattr__, __dir__, __all__ = attach(__name__)

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...envs.errors import check_render_mode
 from ...envs.vector.one_lane_env import OneLaneEnv
+from .make import make_lanes
 from .vector_env import GriddlyVectorEnv
 
 
@@ -16,21 +17,28 @@ class _OneEpisode(GriddlyVectorEnv):
 
 
 class GriddlyEnv(OneLaneEnv):
-    """One game of a single player: `gymnasium.make("entitize/Griddly-v0", game="Clusters")`.
+    """One player of a game: `gymnasium.make("entitize/Griddly-v0", game="Clusters")`.
 
     Spaces, options and errors are those of `GriddlyVectorEnv`, over which it is built. Seeded alike, it plays
     the same episodes as the first lane of any.
 
     Args:
         game: the name of a game of the package, or a path that ends in ".yaml" or ".yml".
+        opponents: "random", in games of several players: see `make_vec`.
         render_mode: None, or "rgb_array".
         options: those of `GriddlyOptions`, and `seed`.
     """
 
     metadata: dict[str, Any] = GriddlyVectorEnv.metadata
 
-    def __init__(self, game: str = "Clusters", *, render_mode: str | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        game: str = "Clusters",
+        *,
+        opponents: str | None = None,
+        render_mode: str | None = None,
+        **options: Any,
+    ) -> None:
         check_render_mode("GriddlyEnv", render_mode, self.metadata["render_modes"])
-        super().__init__(
-            _OneEpisode(game, 1, render_mode=render_mode, **options), options.get("seed") is not None
-        )
+        venv = make_lanes(_OneEpisode, game, opponents, render_mode=render_mode, **options)
+        super().__init__(venv, is_seeded=options.get("seed") is not None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +10,6 @@ from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntityVectorEnv, concatenate_batches
 from ...envs.errors import check_render_mode, whole_number
-from ...envs.registration import share_lanes
 from ...envs.vector.vector_env import StepResult
 from ...ragged import RaggedArray, concatenate, keep_freed_memory
 from .choices import ACTION, Choices
@@ -224,31 +222,3 @@ class GriddlyVectorEnv(EntityVectorEnv):
         games, self.games = self.games, []
         for game in games:
             game.close()
-
-
-def make_vec(
-    game: str = "Clusters",
-    num_envs: int = 1,
-    *,
-    num_workers: int = 0,
-    parent_works: bool | None = None,
-    worker_timeout: float | None = 60.0,
-    **options: Any,
-) -> EntityVectorEnv:
-    """Make a `GriddlyVectorEnv`, or one in workers; what `entitize.make_vec("Griddly/<game>")` calls.
-
-    The same seed gives the same episodes.
-    """
-    seed = options.pop("seed", None)
-    if not num_workers:
-        return GriddlyVectorEnv(game, num_envs, seed=seed, **options)
-    return share_lanes(
-        partial(GriddlyVectorEnv, game),
-        num_envs,
-        num_workers,
-        parent_works=parent_works,
-        lanes_per_game=read_rules(find_game(game)).num_players,
-        first_seed=seed,
-        worker_timeout=worker_timeout,
-        **options,
-    )

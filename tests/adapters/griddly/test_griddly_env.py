@@ -266,6 +266,39 @@ def test_two_players_are_two_lanes() -> None:
         batch, *_ = venv.step({})  # all actors may be left without a command
 
 
+def test_random_opponents_leave_the_first_player_as_lane() -> None:
+    options = {"opponents": "random", "max_steps": 8}
+    with ez.make_vec("Griddly/GriddlyRTS", 3, **options) as venv:
+        assert venv.lane_games is None
+        first = history(venv, 4, 20)
+        np.testing.assert_equal(history(venv, 4, 20), first)
+        final = venv.step({})[4].get("final_obs")
+        for _ in range(8):
+            *_, truncated, info = venv.step({})
+            if truncated.any():
+                final = info["final_obs"]
+                assert len(final) == 3
+        assert final is not None
+    with ez.make_vec("Griddly/GriddlyRTS", 3, num_workers=2, **options) as venv:
+        np.testing.assert_equal(history(venv, 4, 20), first)
+    env = gymnasium.make("entitize/Griddly-v0", game="GriddlyRTS", render_mode="rgb_array", **options)
+    ez.check_entity_env(env.unwrapped)
+    env.close()
+
+
+def test_random_opponents_act_and_the_lane_decides_for_itself() -> None:
+    with ez.make_vec("Griddly/GriddlyRTS", 1, opponents="random") as venv:
+        batch, _ = venv.reset(seed=1)
+        own = venv.single_observation_space.entities["worker"].index("is_own")
+        before = batch.entities["worker"][0]
+        for _ in range(12):
+            batch, *_ = venv.step({})
+        after = batch.entities["worker"][0]
+        mine, theirs = before[before[:, own] == 1], before[before[:, own] == 0]
+        assert mine.tolist() == after[after[:, own] == 1].tolist()
+        assert theirs.tolist() != after[after[:, own] == 0].tolist()
+
+
 def test_a_run_of_the_policy_trains() -> None:
     with ez.make_vec("Griddly/GriddlyRTS", 2, max_steps=10) as venv:
         net = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=16, n_layer=1)
@@ -331,6 +364,10 @@ def test_wrong_names_and_options_give_one_error(coins: str, tmp_path: Path) -> N
         ez.make_vec("Griddly/Sokoban", exclude="wall")
     with raises(ValueError, "max_steps", 0):
         ez.make_vec("Griddly/Sokoban", max_steps=0)
+    with raises(ValueError, "opponents", "'randomm'", "'random'"):
+        ez.make_vec("Griddly/GriddlyRTS", opponents="randomm")
+    with raises(ValueError, "opponents", "Sokoban"):
+        ez.make_vec("Griddly/Sokoban", opponents="random")
     with raises(ValueError, "num_envs", 2, 3, "GriddlyRTS"):
         ez.make_vec("Griddly/GriddlyRTS", 3)
     for text in ("", "Environment: {}", "a: [", COINS.replace("Object: pit", "Object: pitt")):
