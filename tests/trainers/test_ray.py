@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -169,3 +170,41 @@ def test_a_learner_that_is_killed_leaves_no_process_and_its_run_resumes(tmp_path
     lines = [line for line in done.stderr.splitlines() if "samples/s" not in line and line.strip()]
     assert not lines, "nothing but progress is printed"
     assert read_metrics(run / "metrics.jsonl")[-1]["step"] >= step
+
+
+#: A cluster of two machines, both of which are this one; the second leaves while PPO trains.
+CLUSTER = """
+import entitize as ez
+from ray.cluster_utils import Cluster
+import os, ray
+
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+second = cluster.add_node(num_cpus=1)
+os.environ["RAY_ADDRESS"] = cluster.address
+venv = ez.make_vec("MultiSnake")
+spaces = venv.single_observation_space, venv.single_action_space
+policy = ez.RogueNet(*spaces, d_model=8, n_layer=1, n_head=1)
+with ez.distributed.RayRollouts("MultiSnake", policy, num_actors=2, num_envs=4) as rollouts:
+    ppo = ez.PPO(policy, rollouts, ez.PPOConfig(num_steps=8, minibatch_size=32))
+    ppo.train(4 * 8 * 2, progress=False)
+    print("machines", len(ray.nodes()), "steps", ppo.step, "lost", rollouts.restarts)
+    cluster.remove_node(second, allow_graceful=False)
+    ppo.train(4 * 8 * 4, progress=False)
+    print("steps", ppo.step, "lost", rollouts.restarts)
+cluster.shutdown()
+"""
+
+
+def test_a_machine_that_leaves_the_cluster_is_survived() -> None:
+    pytest.importorskip("ray.cluster_utils")
+    quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
+    result = subprocess.run(
+        [sys.executable, "-c", CLUSTER],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **quiet},
+        timeout=300,
+    )
+    assert result.returncode == 0, result.stderr
+    assert "machines 2" in result.stdout
+    assert re.findall(r"steps (\d+) lost (\d+)", result.stdout) == [("64", "0"), ("128", "1")]

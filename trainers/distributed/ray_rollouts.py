@@ -46,9 +46,10 @@ class RayRollouts(ActorRollouts):
         with ez.distributed.RayRollouts("Procgen/bigfish", policy, num_actors=4, num_envs=64) as rollouts:
             ez.PPO(policy, rollouts, ez.PPOConfig(), "runs/bigfish").train()
 
-    Each actor takes one CPU of Ray. If Ray runs already in this process, its actors are there; if the
-    environment variable RAY_ADDRESS names a cluster, there; otherwise Ray is started on this machine with as
-    many CPUs as actors, and ended by `close`.
+    Each actor takes one CPU of Ray; one that replaces another takes none, and so finds a place even if a
+    machine has left. If Ray runs already in this process, its actors are there; if the environment variable
+    RAY_ADDRESS names a cluster, there; otherwise Ray is started on this machine with as many CPUs as actors,
+    and ended by `close`.
 
     Args:
         make_env: what `ez.make_vec` takes: an id, "module:function", or a function.
@@ -87,7 +88,10 @@ class RayRollouts(ActorRollouts):
 
     def start_actor(self, index: int) -> RemoteActor:
         """Return a new actor; its environments are made later."""
-        return _RayActor(ray.remote(num_cpus=1)(RolloutActor).remote(self._make_venv))
+        # With its machine, the CPU of the actor that this one replaces may be gone.
+        num_cpus = 0 if self.restarts else 1
+        actor = ray.remote(num_cpus=num_cpus, scheduling_strategy="SPREAD")(RolloutActor)
+        return _RayActor(actor.remote(self._make_venv))
 
     def broadcast(self, weights: NDArray[np.float32]) -> Any:
         """Return `weights` in Ray's object store: they are written once, for all actors of a machine."""
