@@ -38,6 +38,7 @@ _RING = (32, 37, 97, 140)
 _ALLEY = (8, 105, 140, 67)
 _GRASS = (4, 16, 156, 176)
 _SEA = (8, 60, 152, 98)
+_RINK = (32, 36, 96, 150)
 _SLOPE = (8, 36, 144, 138)
 _MAZE = (0, 0, 160, 171)
 #: Of what passes by in Asterix: all colours but the hero's, the frame's and black.
@@ -70,6 +71,11 @@ LOOKS: dict[str, dict[str, Look]] = {
         "Opponent": Look((30,), (80, 15, 80, 180), (6, 8), on_background=True),
         "Car": Look((0, 66, 220, 18, 130, 36, 136, 68, 216, 26), (10, 26, 150, 158), tolerance=2),
     },
+    "IceHockey": {  # the skaters' sticks are in their colours
+        "Player": Look((68, 70, 132, 136), _RINK, (8, 20), margin=0, tolerance=2, frames=2, alone=False),
+        "Enemy": Look((68, 212, 250, 252), _RINK, (8, 20), margin=0, tolerance=3, frames=2, alone=False),
+        "Puck": Look((0,), (32, 46, 96, 136), (2, 2), margin=2, tolerance=2, frames=2),
+    },
     "MsPacman": {
         "Player": Look((42,), _MAZE, (8, 10), tolerance=3, frames=2, fades=1),
         "Ghost": Look((70, 38, 184, 88, 90), _MAZE, (8, 10), margin=4, tolerance=3, frames=4, fades=1),
@@ -86,9 +92,9 @@ LOOKS: dict[str, dict[str, Look]] = {
         "Player": Look((24,), (8, 57, 152, 98), (16, 11), tolerance=3, fades=1),
         "Torpedo": Look((24,), _SEA, (8, 1), margin=0, tolerance=2),
         "Shark": Look((232, 200, 180), _SEA, (8, 7), tolerance=2, least=6, frames=2, fades=2),
-        "Submarine": Look((170,), _SEA, (8, 11), tolerance=2, frames=2, fades=2),
+        "Submarine": Look((8,), _SEA, (8, 11), tolerance=2, frames=2, fades=2),
         "Diver": Look((134,), _SEA, (8, 13), tolerance=2, least=6),
-        "Missile": Look((66,), _SEA, (8, 4)),
+        "Missile": Look((134,), _SEA, (6, 4), tolerance=2),
         "Patrol": Look((170,), (8, 40, 152, 20), (16, 11)),
     },
     "Skiing": {
@@ -103,7 +109,7 @@ LOOKS: dict[str, dict[str, Look]] = {
         "Invader": Look((20,), (0, 20, 160, 165), (8, 10), fades=12),
         "Bomb": Look((6,), (0, 20, 160, 175), (1, 8), tolerance=2, frames=2, fades=1),
         "Shield": Look((52,), (0, 150, 160, 35)),
-        "Saucer": Look(tuple(range(64, 112)), (0, 8, 160, 20), (8, 8)),
+        "Saucer": Look((82,), (0, 8, 160, 20), (7, 8), tolerance=2),
     },
     "Tennis": {
         "Player": Look((76,), _GRASS, (12, 23), on_background=True, margin=6, tolerance=6),
@@ -133,17 +139,34 @@ def differences(
         hidden = covered(list(look.holes))
         if look.on_background:
             hidden |= _coloured(usual, look)
-        masks = [painted(screen, look) & ~hidden for screen in screens[: look.frames]]
+        masks = _Masks(screens[: look.frames], look, ~hidden)
         for box in history[0][name]:
             wanted = expected(box, look, hidden)
             if wanted is None:
                 continue
-            shown = [bounds(mask, wanted, look.margin) for mask in masks]
-            if not any(place is not None and _apart(place, wanted) <= look.tolerance for place in shown):
+            if not any(_agrees(masks[frame], wanted, look) for frame in range(look.frames)):
+                shown = [bounds(masks[frame], wanted, look.margin) for frame in range(look.frames)]
                 found.append(f"{name}: the table has {wanted}, the screen {shown}")
         if look.alone:
             found += _unexplained(name, masks[0], looks, history)
     return found
+
+
+class _Masks(dict[int, NDArray[np.bool_]]):
+    """The pixels (210, 160) in a look's colours and area at each frame, computed when they are asked for."""
+
+    def __init__(self, screens: list[Screen], look: Look, shown: NDArray[np.bool_]) -> None:
+        self._screens, self._look = screens, look
+        self._shown = shown & covered([look.area])
+
+    def __missing__(self, frame: int) -> NDArray[np.bool_]:
+        self[frame] = _coloured(self._screens[frame], self._look) & self._shown
+        return self[frame]
+
+
+def _agrees(mask: NDArray[np.bool_], wanted: Box, look: Look) -> bool:
+    shown = bounds(mask, wanted, look.margin)
+    return shown is not None and _apart(shown, wanted) <= look.tolerance
 
 
 def _unexplained(
@@ -159,11 +182,6 @@ def _unexplained(
     rows, columns = mask.nonzero()
     where = f"rows {rows.min()} to {rows.max()}, columns {columns.min()} to {columns.max()}"
     return [f"{name}: the screen has {len(rows)} pixels more: {where}; the table has {history[0][name]}"]
-
-
-def painted(screen: Screen, look: Look) -> NDArray[np.bool_]:
-    """Return which pixels (210, 160) are in a look's colours and area."""
-    return _coloured(screen, look) & covered([look.area])
 
 
 def _coloured(screen: Screen, look: Look) -> NDArray[np.bool_]:

@@ -14,6 +14,7 @@ GAMES = {
     "Boxing": "boxing",
     "Breakout": "breakout",
     "Freeway": "freeway",
+    "IceHockey": "ice_hockey",
     "MsPacman": "ms_pacman",
     "Pong": "pong",
     "Seaquest": "seaquest",

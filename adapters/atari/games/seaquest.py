@@ -28,15 +28,15 @@ def read(ram: Any, slots: Any, status: Any) -> None:
                 if m[36 + lane] >> (2 - place_in_lane) & 1:
                     number = IN_LANE * lane + place_in_lane
                     if is_submarine:
-                        place(objects[SUBMARINE + number], left, 141 - 24 * lane, 8, 11)
+                        place(objects[SUBMARINE + number], left, 140 - 24 * lane, 8, 11)
                     else:
                         place(objects[SHARK + number], left, 137 - 24 * lane + m[93], 8, 7)
             if 0 < m[71 + lane] < 160:
                 if is_submarine:
-                    place(objects[MISSILE + lane], m[71 + lane] + 3, 145 - 24 * lane, 8, 4)
+                    place(objects[MISSILE + lane], m[71 + lane] + 2, 145 - 24 * lane, 6, 4)
                 else:
                     place(objects[DIVER + lane], m[71 + lane], 137 - 24 * lane, 8, 13)
-        if m[60] >= 2 and m[118] < 160:
+        if m[60] >= 2 and m[118] < 160:  # late in the game: not compared with the screen yet
             place(objects[PATROL], m[118], 45, 16, 11)
         for thing in range(len(objects)):
             if objects[thing, WIDTH] > 0:

@@ -30,7 +30,7 @@ def read(ram: Any, slots: Any, status: Any) -> None:
         for shield in range(SHIELDS):
             _shield(m[43 + 9 * shield : 52 + 9 * shield], objects[SHIELD + shield], 42 + 32 * shield)
         if m[30] not in (0, 180):
-            place(objects[SAUCER], m[30] - 1, 12, 8, 8)
+            place(objects[SAUCER], m[30] - 1, 12, 7, 8)
         status[lane, 0] = 100 * decimal(m[102]) + decimal(m[104])
         status[lane, 1] = m[73]
 

@@ -23,6 +23,7 @@ CHANGING = {
     "Asterix": 0.03,
     "Bowling": 0.04,
     "Boxing": 0.03,
+    "IceHockey": 0.05,
     "MsPacman": 0.12,
     "Seaquest": 0.04,
     "Skiing": 0.06,
