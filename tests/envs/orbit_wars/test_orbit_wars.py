@@ -206,3 +206,12 @@ def test_an_agent_of_another_game_is_refused(tmp_path: Path) -> None:
     )
     with raises(ValueError, "OrbitWars"):
         OrbitWarsPlayer(policy)
+
+
+def test_an_agent_of_two_players_refuses_a_game_of_four() -> None:
+    venv = OrbitWarsVectorEnv(2, bot=None)
+    policy = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1)
+    player, published = OrbitWarsPlayer(policy), PublishedGame(7, 4)
+    for seat in range(4):
+        with raises(ValueError, "num_players=2", "player 3"):
+            player(published.observation(seat))

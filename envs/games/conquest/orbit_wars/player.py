@@ -43,7 +43,7 @@ class OrbitWarsPlayer:
             return player(observation)
 
     Args:
-        agent: what `load_agent` returns, or a policy.
+        agent: what `load_agent` returns.
         deterministic: take the most probable choices.
         min_ships, ship_speed: as in the training.
 
@@ -70,9 +70,17 @@ class OrbitWarsPlayer:
         """Return moves [planet id, heading in radians, ships] for an observation of the engine.
 
         Raises:
-            ValueError: there are more planets than the game can have.
+            ValueError: there are more planets than the game can have, or more players than the agent was
+                trained with.
         """
         player = int(observation["player"])
+        owners = [owner for _, owner, *_ in (*observation["planets"], *observation["fleets"])]
+        last = max([player, *owners])
+        if last >= self._num_players:
+            raise ValueError(
+                f"observation: expected players 0 to {self._num_players - 1}, as the agent was trained with"
+                f" num_players={self._num_players}, got player {last}"
+            )
         boards, ids = read_boards(observation, self._ship_speed)
         batch = seen_by(boards, np.zeros(1, np.int64), np.full(1, player), self._num_players, self._min_ships)
         chosen: dict[str, RaggedArray] = self._agent.act(batch, deterministic=self._deterministic).actions
