@@ -73,6 +73,8 @@ def test_what_is_no_tracker_is_an_error(tmp_path: Path, monkeypatch: pytest.Monk
         make_trainer(tmp_path / "run", track="wandv")
     with raises(TypeError, "track", "log and close", 3):
         make_trainer(tmp_path / "run", track=3)
+    with raises(TypeError, "track", "object", "Notebook"):
+        make_trainer(tmp_path / "run", track=Notebook)
     with raises(ValueError, "track", "run_dir"):
         make_trainer(None, track="wandb")
     monkeypatch.setattr(

@@ -92,9 +92,8 @@ class RolloutActor:
             draws: seeds the generator of the actions.
             fraction: of training that is done; goes to the environments.
         """
-        self._network.load(
-            np.array(weights)
-        )  # Ray's arrays are read-only, for which kernels are not compiled
+        # A copy: Ray's arrays are read-only, for which kernels are not compiled.
+        self._network.load(np.array(weights))
         self._venv.set_progress(fraction)
         rollout = self._player.play(np.random.default_rng(draws))
         if self._renewed:

@@ -1,4 +1,4 @@
-"""Metrics of a run in an experiment tracker too: Weights & Biases, trackio, or one of your own."""
+"""Trackers: send the metrics of a run to Weights & Biases, trackio, or an object of your own."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ class Tracking:
 def _opener(track: TrackerName | Tracker, run: Path) -> Callable[[], Tracker]:
     """Return the function that opens a tracker for the folder `run`; raises as `Tracking`."""
     if not isinstance(track, str):
-        if not isinstance(track, Tracker):
-            raise TypeError(f"track: expected a name or a Tracker with log and close, got {track!r}")
+        if isinstance(track, type) or not isinstance(track, Tracker):
+            raise TypeError(f"track: expected a name or a Tracker object with log and close, got {track!r}")
         return lambda: track
     names = get_args(TrackerName)
     if track not in names:
