@@ -109,6 +109,17 @@ def vizdoom() -> list[Entry]:
     return [Entry(name, f'ez.make_vec("{name}", num_envs=16)', _vec(name), 12) for name in names]
 
 
+def griddly() -> list[Entry]:
+    """Return some games of Griddly."""
+    names = [f"Griddly/{name}" for name in ("Clusters", "Zelda", "GriddlyRTS")]
+    return [Entry(name, f'ez.make_vec("{name}", num_envs=16)', _board(name), 12) for name in names]
+
+
+def _board(name: str) -> Callable[[], Any]:
+    opponents = "random" if name == "Griddly/GriddlyRTS" else None
+    return lambda: ez.make_vec(name, num_envs=1, opponents=opponents, render_mode="rgb_array")
+
+
 def atari() -> list[Entry]:
     """Return some games of Atari."""
     names = [f"Atari/{name}" for name in ("Breakout", "MsPacman", "Pong", "Seaquest")]
@@ -199,6 +210,7 @@ def main() -> None:
         "μRTS": ("See [μRTS](microrts.md).", microrts),
         "Atari": ("See [Atari](atari.md).", atari),
         "ViZDoom": ("See [ViZDoom](vizdoom.md).", vizdoom),
+        "Griddly": ("See [Griddly](griddly.md).", griddly),
         "Gymnasium and PettingZoo": (
             "See [Wrap your environment](wrap.md), [PettingZoo](pettingzoo.md).",
             others,

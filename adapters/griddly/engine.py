@@ -60,6 +60,9 @@ class Game:
         self._has_avatars = rules.avatar is not None
         self._variables = list(rules.variables)
         self._is_started = False
+        self._last_state: Mapping[str, Any] | None = (
+            None  # of a game that is over, where the engine has started over
+        )
         self.board = (0, 0)
 
     def start(self, seed: int, level: int | str) -> None:
@@ -69,6 +72,7 @@ class Game:
             ValueError: the engine refuses the level, or a player has no avatar in it.
         """
         where = f"Griddly: {self._rules.name}: level {level!r}"
+        self._last_state = None
         try:
             is_new = self._load(level)
             self.process.seed(seed)
@@ -126,6 +130,13 @@ class Game:
         names: list[str] = self.process.get_object_names()
         return names
 
+    def state(self) -> Mapping[str, Any]:
+        """Return the engine's own report of all there is, also of a game that is over."""
+        if self._last_state is not None:
+            return self._last_state
+        state: Mapping[str, Any] = self.process.get_state()
+        return state
+
     def variables(self) -> list[dict[int, int]]:
         """Return the values of the game's variables: by player, or by 0 alone."""
         found = self.process.get_global_variable(self._variables)
@@ -164,10 +175,11 @@ class Game:
     def finish(self) -> list[float]:
         """Return what the end of the game is worth to each player beyond the step's rewards.
 
-        The engine starts over for that: read the last state before.
+        The engine starts over for that: read the last objects before. `state` still returns the last one.
         """
         if self._has_avatars or len(self.players) == 1:
             return [0.0] * len(self.players)
+        self._last_state = self.process.get_state()
         self.process.reset()
         return self._payments()
 

@@ -211,7 +211,7 @@ class GriddlyVectorEnv(EntityVectorEnv):
 
     def _render(self) -> tuple[NDArray[np.uint8], ...]:
         """Return a picture (height, width, 3) of the whole board for each lane."""
-        frames = [self._painter.paint(game.process.get_state(), game.board) for game in self.games]
+        frames = [self._painter.paint(game.state(), game.board) for game in self.games]
         return tuple(frame.copy() for frame in frames for _ in range(self.rules.num_players))
 
     def _info(self) -> dict[str, Any]:

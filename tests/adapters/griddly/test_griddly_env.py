@@ -327,6 +327,20 @@ def test_boards_are_drawn_without_a_display(name: str) -> None:
         assert 0 < changed.sum() < changed.size
 
 
+def test_the_last_picture_is_that_of_the_end() -> None:
+    options = {"game": "Push-Mania", "opponents": "random", "render_mode": "rgb_array"}
+    env = gymnasium.make("entitize/Griddly-v0", **options)
+    env.reset(seed=1)
+    first = env.render()
+    for _ in range(300):
+        *_, terminated, truncated, _ = env.step({})
+        last = env.render()
+        if terminated or truncated:
+            break
+    assert terminated and (last != first).any()
+    env.close()
+
+
 def test_types_without_sprites_are_drawn_as_squares(coins: str) -> None:
     env = gymnasium.make("entitize/Griddly-v0", game=coins, render_mode="rgb_array")
     env.reset(seed=1)
