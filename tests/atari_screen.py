@@ -39,6 +39,8 @@ _ALLEY = (8, 105, 140, 67)
 _GRASS = (4, 16, 156, 176)
 _SEA = (8, 60, 152, 98)
 _RINK = (32, 36, 96, 150)
+#: Palette of the ghosts, and of those that Ms. Pac-Man can eat: blue, or white while that ends.
+GHOSTS, EDIBLE = (70, 38, 184, 88), (150, 12)
 _SLOPE = (8, 36, 144, 138)
 _MAZE = (0, 0, 160, 171)
 #: Of what passes by in Asterix: all colours but the hero's, the frame's and black.
@@ -78,7 +80,7 @@ LOOKS: dict[str, dict[str, Look]] = {
     },
     "MsPacman": {
         "Player": Look((42,), _MAZE, (8, 10), tolerance=3, frames=2, fades=1),
-        "Ghost": Look((70, 38, 184, 88, 90), _MAZE, (8, 10), margin=4, tolerance=3, frames=4, fades=1),
+        "Ghost": Look((*GHOSTS, *EDIBLE), _MAZE, (8, 10), margin=4, tolerance=3, frames=4, fades=1),
         "Fruit": Look((68,), _MAZE, (8, 10), tolerance=2, frames=4),
         "PowerPill": Look((74,), _MAZE, (4, 7), margin=0, frames=10, alone=False),
         "Pill": Look((74,), _MAZE, (4, 2), margin=0, frames=4, alone=False),

@@ -41,6 +41,7 @@ def read(ram: Any, slots: Any, status: Any) -> None:
         objects[PLAYER, FURTHER + 1] = (heading == 2) - (heading == 0)
         for ghost in range(min(m[19], 3) + 1):
             place(objects[GHOST + ghost], m[6 + ghost] - 12, m[12 + ghost] + 1, 8, 10)
+            objects[GHOST + ghost, FURTHER] = m[1 + ghost] >> 7 & 1
         if m[11] > 0 and m[17] > 0:
             place(objects[FRUIT], m[11] - 12, m[17] + 1, 8, 10)
         for pill in range(POWER_PILLS):
@@ -81,7 +82,7 @@ GAME = AtariGame(
     "ms_pacman",
     (
         ObjectType("Player", features=("direction_x", "direction_y")),
-        ObjectType("Ghost", GHOSTS),
+        ObjectType("Ghost", GHOSTS, ("edible",)),
         ObjectType("Fruit"),
         ObjectType("PowerPill", POWER_PILLS, moves=False),
         ObjectType("Pill", ROWS * COLUMNS, moves=False),

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("ale_py")
 
-from atari_screen import LOOKS, Box, differences
+from atari_screen import EDIBLE, GHOSTS, LOOKS, Box, differences
 
 #: Pixels that count as 1 in positions and sizes, and pixels per step in velocities.
 LENGTH, SPEED = 100, 10
@@ -135,3 +135,24 @@ def test_score_and_lives_are_those_of_the_emulator(game: str) -> None:
                 assert shown["score"] - shown.get("enemy_score", 0) == pytest.approx(total, abs=0.01)
             if "lives" in shown:
                 assert shown["lives"] == pytest.approx(info["lives"][0], abs=1e-3)
+
+
+def test_ghosts_that_are_blue_can_be_eaten() -> None:
+    seen = {True: 0, False: 0}
+    with ez.make_vec("Atari/MsPacman", 4, frameskip=8) as venv:
+        batch, _ = venv.reset(seed=3)
+        venv.action_space.seed(3)
+        for step in range(250):
+            if step % 4 == 0:
+                action = venv.action_space.sample(mask=batch)
+            batch, *_ = venv.step(action)
+            for console, ghosts in zip(venv.consoles, batch.entities["Ghost"], strict=True):
+                screen = console.ale.getScreen()
+                for x, y, *_, edible in ghosts:
+                    left, top = round(float(x) * LENGTH) - 4, round(float(y) * LENGTH) - 5
+                    pixels = screen[top : top + 10, max(0, left) : left + 8]
+                    for colours, can_be_eaten in ((GHOSTS, False), (EDIBLE, True)):
+                        if np.isin(pixels, colours).sum() > 30:  # else it flickers
+                            assert bool(edible) is can_be_eaten
+                            seen[can_be_eaten] += 1
+    assert min(seen.values()) > 100, seen
