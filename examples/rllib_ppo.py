@@ -14,6 +14,7 @@ from typing import Any
 import entitize as ez
 import gymnasium
 import ray
+import torch
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.distribution.torch.torch_distribution import TorchMultiCategorical
@@ -63,6 +64,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20_480)
     options = parser.parse_args()
 
+    torch.set_num_threads(1)  # more make small networks slower
     ray.init(address="local", num_cpus=2, include_dashboard=False)
     register_env("padded", make_env)
     config = (
