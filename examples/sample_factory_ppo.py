@@ -16,6 +16,7 @@ from typing import Any
 import entitize as ez
 import gymnasium
 import numpy as np
+import torch
 from gymnasium import spaces
 from gymnasium.wrappers import TransformAction
 from sample_factory.algo.utils.context import global_model_factory
@@ -60,6 +61,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("train_dir"))
     options = parser.parse_args()
 
+    torch.set_num_threads(1)  # more make small networks slower
     register_env("couriers", make_env)
     global_model_factory().register_encoder_factory(RogueNetEncoder)
     arguments = {
