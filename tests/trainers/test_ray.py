@@ -207,4 +207,6 @@ def test_a_machine_that_leaves_the_cluster_is_survived() -> None:
     )
     assert result.returncode == 0, result.stderr
     assert "machines 2" in result.stdout
-    assert re.findall(r"steps (\d+) lost (\d+)", result.stdout) == [("64", "0"), ("128", "1")]
+    (before, after) = re.findall(r"steps (\d+) lost (\d+)", result.stdout)
+    assert before == ("64", "0")
+    assert after[0] == "128" and after[1] in ("1", "2"), "Ray may start an actor on a machine that has left"

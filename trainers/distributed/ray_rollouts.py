@@ -37,6 +37,7 @@ def _variables(**values: str) -> Iterator[None]:
 with _variables(RAY_DEDUP_LOGS_SKIP_REGEX="."):
     import ray
     from ray.exceptions import GetTimeoutError, ObjectLostError, RayActorError, RayTaskError
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 
 class RayRollouts(ActorRollouts):
@@ -88,9 +89,12 @@ class RayRollouts(ActorRollouts):
 
     def start_actor(self, index: int) -> RemoteActor:
         """Return a new actor; its environments are made later."""
-        # With its machine, the CPU of the actor that this one replaces may be gone.
-        num_cpus = 0 if self.restarts else 1
-        actor = ray.remote(num_cpus=num_cpus, scheduling_strategy="SPREAD")(RolloutActor)
+        losses = self._members[index].losses if self._members else 0
+        # With its machine, the CPU of the actor that this one replaces may be gone. Ray may not have noticed
+        # that yet: the machine that is there for sure is the learner's.
+        own = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
+        place = "SPREAD" if losses < 2 else own
+        actor = ray.remote(num_cpus=0 if losses else 1, scheduling_strategy=place)(RolloutActor)
         return _RayActor(actor.remote(self._make_venv))
 
     def broadcast(self, weights: NDArray[np.float32]) -> Any:
