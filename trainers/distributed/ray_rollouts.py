@@ -93,7 +93,7 @@ class RayRollouts(ActorRollouts):
         # With its machine, the CPU of the actor that this one replaces may be gone. Ray may not have noticed
         # that yet: the machine that is there for sure is the learner's.
         own = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
-        place = "SPREAD" if losses < 2 else own
+        place: Any = "SPREAD" if losses < 2 else own  # Ray's types name other strategies only
         actor = ray.remote(num_cpus=0 if losses else 1, scheduling_strategy=place)(RolloutActor)
         return _RayActor(actor.remote(self._make_venv))
 
