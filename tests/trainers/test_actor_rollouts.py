@@ -206,7 +206,7 @@ def test_what_cannot_be_played_by_actors_is_refused() -> None:
     with raises(ValueError, "num_envs", "multiple", 2, 3):
         LocalRollouts("MultiSnake", policy, 2, 3)
     with raises(ValueError, "num_actors", 0):
-        LocalRollouts("MultiSnake", policy, 0, 3)
+        LocalRollouts("MultiSnake", policy, 0, 0)  # as many environments as actors
     spaces = policy.observation_space, policy.action_space
     with raises(TypeError, "RogueNet", "Linear"):
         LocalRollouts("MultiSnake", torch.nn.Linear(1, 1), 2, 4)  # type: ignore[arg-type]

@@ -103,8 +103,8 @@ class ActorRollouts(RolloutSource):
         self, policy: Policy, num_actors: int, num_envs: int, staleness: int = 0, max_restarts: int = 3
     ) -> None:
         where = type(self).__name__
-        self.num_envs = whole_number(f"{where}: num_envs", num_envs)
         self.num_actors = whole_number(f"{where}: num_actors", num_actors)
+        self.num_envs = whole_number(f"{where}: num_envs", num_envs)
         self.staleness = whole_number(f"{where}: staleness", staleness, 0)
         self.max_restarts = whole_number(f"{where}: max_restarts", max_restarts, 0)
         if num_envs % num_actors:

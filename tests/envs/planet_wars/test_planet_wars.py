@@ -141,3 +141,5 @@ def test_fleets_are_seen_on_their_way() -> None:
 def test_options_out_of_range_are_refused(options: dict[str, Any], told: tuple[Any, ...]) -> None:
     with raises(ValueError, *told):
         PlanetWarsVectorEnv(**options)
+    with raises(TypeError, "max_turns", "'9'"):
+        PlanetWarsVectorEnv(max_turns="9")  # type: ignore[arg-type]

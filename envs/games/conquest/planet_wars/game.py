@@ -9,6 +9,7 @@ import numpy as np
 from .....ragged import RaggedArray
 from .....ragged.compiled import compiled
 from ....batch.entity_batch import EntityBatch
+from ....errors import whole_number
 from ....registration import share_lanes
 from ....spaces import EntitySpace
 from ....vector.native_env import native_game
@@ -57,7 +58,7 @@ class PlanetWarsVectorEnv(ConquestVectorEnv):
         max_turns: `episodeSteps` of the engine.
 
     Raises:
-        ValueError: an option out of its range.
+        TypeError, ValueError: an option that is no whole number, or out of its range.
     """
 
     metadata = {**ConquestVectorEnv.metadata, "render_modes": []}  # noqa: RUF012 - as Gymnasium's
@@ -75,8 +76,7 @@ class PlanetWarsVectorEnv(ConquestVectorEnv):
         max_turns: int = 200,
         render_mode: str | None = None,
     ) -> None:
-        if max_turns < 2:
-            raise ValueError(f"max_turns: expected at least 2, got {max_turns}")
+        max_turns = whole_number("max_turns", max_turns, 2)
         super().__init__(
             EntitySpace(FEATURES, sending_actions(), global_features=GLOBALS),
             num_envs,
