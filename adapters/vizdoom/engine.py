@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import shlex
+import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -71,6 +75,8 @@ class Doom:
         # Made after the folder, so that at the interpreter's exit the engine ends before its folder is gone.
         self._finalizer = weakref.finalize(self, _end, game, self._folder)
         game.load_config(str(scenario.path))
+        if launcher := _launcher(Path(self._folder.name)):
+            game.set_vizdoom_path(str(launcher))
         self._configure(scenario)
         game.set_available_buttons([vizdoom.Button.__members__[name] for name in buttons])
         game.set_available_game_variables([vizdoom.GameVariable.__members__[name] for name in variables])
@@ -152,6 +158,30 @@ class Doom:
 def _end(game: vizdoom.DoomGame, folder: tempfile.TemporaryDirectory[str]) -> None:
     game.close()
     folder.cleanup()
+
+
+def _launcher(folder: Path) -> Path | None:
+    """Write a program that starts the engine so that it ends with this process, even if that is killed.
+
+    None where the system has no means for it (most of Linux has).
+    """
+    engine, setpriv = Path(vizdoom.__file__).parent / "vizdoom", _setpriv()
+    if setpriv is None or not engine.is_file():
+        return None
+    path = folder / "vizdoom"
+    path.write_text(f'#!/bin/sh\nexec {setpriv} --pdeathsig KILL {shlex.quote(str(engine))} "$@"\n')
+    path.chmod(0o700)
+    return path if os.access(path, os.X_OK) else None  # not on a disk without programs
+
+
+@functools.cache
+def _setpriv() -> str | None:
+    """Return the path of a `setpriv` that can end a process with its parent."""
+    path = shutil.which("setpriv")
+    if path is None:
+        return None
+    shown = subprocess.run([path, "--help"], capture_output=True, text=True, check=False).stdout
+    return path if "--pdeathsig" in shown else None
 
 
 @contextmanager

@@ -107,6 +107,20 @@ def test_engines_that_are_not_closed_end_silently(end: str) -> None:
     assert (done.stdout, done.stderr) == ("", "")
 
 
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv")
+def test_engines_end_with_a_process_that_is_killed() -> None:
+    program = (
+        "import os, signal, entitize as ez\n"
+        "venv = ez.make_vec('ViZDoom/basic', 2, num_threads=2)\n"
+        "venv.reset(seed=1)\n"
+        "venv.step(venv.action_space.sample())\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    # The engines hold the pipe open: this returns once they have ended.
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+
+
 def test_the_same_seed_plays_the_same_episodes() -> None:
     with ez.make_vec("ViZDoom/basic", 2) as venv, ez.make_vec("ViZDoom/basic", 2) as another:
         first = history(venv, 11)
