@@ -1,4 +1,4 @@
-"""What the screen of Atari's emulator shows, as an independent reading of objects: regions of colours."""
+"""Objects on the screen of Atari's emulator, found as regions of colours: independent of the tables."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Screen = NDArray[np.uint8]  # (210, 160) of the palette
 
 
 @dataclass(frozen=True)
-class Look:
-    """How the objects of an entity type are drawn."""
+class Appearance:
+    """The appearance of an entity type's objects on the screen."""
 
     colours: tuple[int, ...]  # of the palette
     area: Box = (0, 0, 160, 210)  # only here: elsewhere the colours are something else
@@ -23,7 +23,7 @@ class Look:
     #: Pixels around a box that are searched for the object's edges; 0: neighbours touch each other.
     margin: int = 3
     tolerance: int = 1  # pixels, of each edge of a box
-    #: Pixels that must be left of an object that an edge cuts off, to be looked for.
+    #: Pixels that must be left of an object that an edge cuts off, for it to be checked.
     least: int = 4
     #: Frames from the present one on, in one of which the object must be seen: some flicker or blink.
     frames: int = 1
@@ -47,77 +47,83 @@ _MAZE = (0, 0, 160, 171)
 _PASSING = tuple(c for c in range(2, 256, 2) if c != 24 and not 114 <= c <= 136)
 
 
-LOOKS: dict[str, dict[str, Look]] = {
+APPEARANCES: dict[str, dict[str, Appearance]] = {
     "Asterix": {
-        "Player": Look((24,), (0, 24, 160, 138), frames=4),
-        "Food": Look(_PASSING, (0, 24, 160, 138), (7, 10)),
-        "Enemy": Look(_PASSING, (0, 24, 160, 138), (8, 11)),
-        "Bonus": Look(_PASSING, (0, 24, 160, 138), (6, 11)),
+        "Player": Appearance((24,), (0, 24, 160, 138), frames=4),
+        "Food": Appearance(_PASSING, (0, 24, 160, 138), (7, 10)),
+        "Enemy": Appearance(_PASSING, (0, 24, 160, 138), (8, 11)),
+        "Bonus": Appearance(_PASSING, (0, 24, 160, 138), (6, 11)),
     },
     "Bowling": {
-        "Player": Look((88, 0, 134, 136), _ALLEY, (8, 32), tolerance=2, frames=2, fades=1),
-        "Ball": Look((132,), (8, 105, 100, 67), (4, 10), frames=2, fades=1),
-        "Pin": Look((132,), (114, 105, 34, 67), (2, 4), margin=0, alone=False),
+        "Player": Appearance((88, 0, 134, 136), _ALLEY, (8, 32), tolerance=2, frames=2, fades=1),
+        "Ball": Appearance((132,), (8, 105, 100, 67), (4, 10), frames=2, fades=1),
+        "Pin": Appearance((132,), (114, 105, 34, 67), (2, 4), margin=0, alone=False),
     },
     "Boxing": {
-        "Player": Look((12,), _RING, margin=8, tolerance=7),
-        "Enemy": Look((0,), _RING, margin=8, tolerance=7),
+        "Player": Appearance((12,), _RING, margin=8, tolerance=7),
+        "Enemy": Appearance((0,), _RING, margin=8, tolerance=7),
     },
     "Breakout": {
-        "Player": Look((70,), (8, 189, 144, 4)),
-        "Ball": Look((70,), (8, 93, 144, 96), (2, 4)),
-        "Brick": Look((70, 38, 22, 54, 198, 134), (8, 57, 144, 36), (8, 6), margin=0, tolerance=0, least=0),
+        "Player": Appearance((70,), (8, 189, 144, 4)),
+        "Ball": Appearance((70,), (8, 93, 144, 96), (2, 4)),
+        "Brick": Appearance(
+            (70, 38, 22, 54, 198, 134), (8, 57, 144, 36), (8, 6), margin=0, tolerance=0, least=0
+        ),
     },
     "Freeway": {
-        "Player": Look((30,), (8, 15, 72, 180), (6, 8), on_background=True),
-        "Opponent": Look((30,), (80, 15, 80, 180), (6, 8), on_background=True),
-        "Car": Look((0, 66, 220, 18, 130, 36, 136, 68, 216, 26), (10, 26, 150, 158), tolerance=2),
+        "Player": Appearance((30,), (8, 15, 72, 180), (6, 8), on_background=True),
+        "Opponent": Appearance((30,), (80, 15, 80, 180), (6, 8), on_background=True),
+        "Car": Appearance((0, 66, 220, 18, 130, 36, 136, 68, 216, 26), (10, 26, 150, 158), tolerance=2),
     },
     "IceHockey": {  # the skaters' sticks are in their colours
-        "Player": Look((68, 70, 132, 136), _RINK, (8, 20), margin=0, tolerance=2, frames=2, alone=False),
-        "Enemy": Look((68, 212, 250, 252), _RINK, (8, 20), margin=0, tolerance=3, frames=2, alone=False),
-        "Puck": Look((0,), (32, 46, 96, 136), (2, 2), margin=2, tolerance=2, frames=2),
+        "Player": Appearance(
+            (68, 70, 132, 136), _RINK, (8, 20), margin=0, tolerance=2, frames=2, alone=False
+        ),
+        "Enemy": Appearance(
+            (68, 212, 250, 252), _RINK, (8, 20), margin=0, tolerance=3, frames=2, alone=False
+        ),
+        "Puck": Appearance((0,), (32, 46, 96, 136), (2, 2), margin=2, tolerance=2, frames=2),
     },
     "MsPacman": {
-        "Player": Look((42,), _MAZE, (8, 10), tolerance=3, frames=2, fades=1),
-        "Ghost": Look((*GHOSTS, *EDIBLE), _MAZE, (8, 10), margin=4, tolerance=3, frames=4, fades=1),
-        "Fruit": Look((68,), _MAZE, (8, 10), tolerance=2, frames=4),
-        "PowerPill": Look((74,), _MAZE, (4, 7), margin=0, frames=10, alone=False),
-        "Pill": Look((74,), _MAZE, (4, 2), margin=0, frames=4, alone=False),
+        "Player": Appearance((42,), _MAZE, (8, 10), tolerance=3, frames=2, fades=1),
+        "Ghost": Appearance((*GHOSTS, *EDIBLE), _MAZE, (8, 10), margin=4, tolerance=3, frames=4, fades=1),
+        "Fruit": Appearance((68,), _MAZE, (8, 10), tolerance=2, frames=4),
+        "PowerPill": Appearance((74,), _MAZE, (4, 7), margin=0, frames=10, alone=False),
+        "Pill": Appearance((74,), _MAZE, (4, 2), margin=0, frames=4, alone=False),
     },
     "Pong": {
-        "Player": Look((200,), _COURT),
-        "Enemy": Look((56,), _COURT),
-        "Ball": Look((14,), _COURT, (2, 4)),
+        "Player": Appearance((200,), _COURT),
+        "Enemy": Appearance((56,), _COURT),
+        "Ball": Appearance((14,), _COURT, (2, 4)),
     },
     "Seaquest": {
-        "Player": Look((24,), (8, 57, 152, 98), (16, 11), tolerance=3, fades=1),
-        "Torpedo": Look((24,), _SEA, (8, 1), margin=0, tolerance=2),
-        "Shark": Look((232, 200, 180), _SEA, (8, 7), tolerance=2, least=6, frames=2, fades=2),
-        "Submarine": Look((8,), _SEA, (8, 11), tolerance=2, frames=2, fades=2),
-        "Diver": Look((134,), _SEA, (8, 13), tolerance=2, least=6),
-        "Missile": Look((134,), _SEA, (6, 4), tolerance=2),
-        "Patrol": Look((170,), (8, 40, 152, 20), (16, 11)),
+        "Player": Appearance((24,), (8, 57, 152, 98), (16, 11), tolerance=3, fades=1),
+        "Torpedo": Appearance((24,), _SEA, (8, 1), margin=0, tolerance=2),
+        "Shark": Appearance((232, 200, 180), _SEA, (8, 7), tolerance=2, least=6, frames=2, fades=2),
+        "Submarine": Appearance((8,), _SEA, (8, 11), tolerance=2, frames=2, fades=2),
+        "Diver": Appearance((134,), _SEA, (8, 13), tolerance=2, least=6),
+        "Missile": Appearance((134,), _SEA, (6, 4), tolerance=2),
+        "Patrol": Appearance((170,), (8, 40, 152, 20), (16, 11)),
     },
     "Skiing": {
-        "Player": Look((72,), _SLOPE, (8, 18), tolerance=4),
-        "Flag": Look((134, 66), _SLOPE, tolerance=3, least=9),
-        "Mogul": Look((10, 12), _SLOPE, tolerance=3),
-        "Tree": Look((198, 212, 214, 216, 218), (8, 46, 144, 104), tolerance=3, least=24),
+        "Player": Appearance((72,), _SLOPE, (8, 18), tolerance=4),
+        "Flag": Appearance((134, 66), _SLOPE, tolerance=3, least=9),
+        "Mogul": Appearance((10, 12), _SLOPE, tolerance=3),
+        "Tree": Appearance((198, 212, 214, 216, 218), (8, 46, 144, 104), tolerance=3, least=24),
     },
     "SpaceInvaders": {
-        "Player": Look((196,), (0, 185, 160, 10), (7, 10), frames=20, fades=2),
-        "Shot": Look((6,), (0, 20, 160, 175), (1, 8), tolerance=2, frames=2, fades=1),
-        "Invader": Look((20,), (0, 20, 160, 165), (8, 10), fades=12),
-        "Bomb": Look((6,), (0, 20, 160, 175), (1, 8), tolerance=2, frames=2, fades=1),
-        "Shield": Look((52,), (0, 150, 160, 35)),
-        "Saucer": Look((82,), (0, 8, 160, 20), (7, 8), tolerance=2),
+        "Player": Appearance((196,), (0, 185, 160, 10), (7, 10), frames=20, fades=2),
+        "Shot": Appearance((6,), (0, 20, 160, 175), (1, 8), tolerance=2, frames=2, fades=1),
+        "Invader": Appearance((20,), (0, 20, 160, 165), (8, 10), fades=12),
+        "Bomb": Appearance((6,), (0, 20, 160, 175), (1, 8), tolerance=2, frames=2, fades=1),
+        "Shield": Appearance((52,), (0, 150, 160, 35)),
+        "Saucer": Appearance((82,), (0, 8, 160, 20), (7, 8), tolerance=2),
     },
     "Tennis": {
-        "Player": Look((76,), _GRASS, (12, 23), on_background=True, margin=6, tolerance=6),
-        "Enemy": Look((140,), _GRASS, (12, 23), on_background=True, margin=6, tolerance=6),
-        "Ball": Look((14,), _GRASS, (2, 2), frames=2, tolerance=2),
-        "Shadow": Look((2,), _GRASS, (2, 2), frames=2, tolerance=2),
+        "Player": Appearance((76,), _GRASS, (12, 23), on_background=True, margin=6, tolerance=6),
+        "Enemy": Appearance((140,), _GRASS, (12, 23), on_background=True, margin=6, tolerance=6),
+        "Ball": Appearance((14,), _GRASS, (2, 2), frames=2, tolerance=2),
+        "Shadow": Appearance((2,), _GRASS, (2, 2), frames=2, tolerance=2),
     },
 }
 
@@ -126,59 +132,61 @@ Boxes = dict[str, list[Box]]
 
 
 def differences(
-    screens: list[Screen], looks: dict[str, Look], history: list[Boxes], usual: Screen
+    screens: list[Screen], appearances: dict[str, Appearance], history: list[Boxes], usual: Screen
 ) -> list[str]:
     """Return how the objects of a table differ from what is on the screen.
 
     Args:
         screens: (210, 160) the present one and those of the next frames.
-        looks: the look of each type.
+        appearances: of each type.
         history: the boxes of the objects by type, at the present step and at those before it, latest first.
         usual: (210, 160) the most frequent colour of each pixel.
     """
     found = []
-    for name, look in looks.items():
-        hidden = covered(list(look.holes))
-        if look.on_background:
-            hidden |= _coloured(usual, look)
-        masks = _Masks(screens[: look.frames], look, ~hidden)
+    for name, appearance in appearances.items():
+        hidden = covered(list(appearance.holes))
+        if appearance.on_background:
+            hidden |= _coloured(usual, appearance)
+        masks = _Masks(screens[: appearance.frames], appearance, ~hidden)
         for box in history[0][name]:
-            wanted = expected(box, look, hidden)
+            wanted = expected(box, appearance, hidden)
             if wanted is None:
                 continue
-            if not any(_agrees(masks[frame], wanted, look) for frame in range(look.frames)):
-                shown = [bounds(masks[frame], wanted, look.margin) for frame in range(look.frames)]
+            if not any(_agrees(masks[frame], wanted, appearance) for frame in range(appearance.frames)):
+                shown = [
+                    bounds(masks[frame], wanted, appearance.margin) for frame in range(appearance.frames)
+                ]
                 found.append(f"{name}: the table has {wanted}, the screen {shown}")
-        if look.alone:
-            found += _unexplained(name, masks[0], looks, history)
+        if appearance.alone:
+            found += _unexplained(name, masks[0], appearances, history)
     return found
 
 
 class _Masks(dict[int, NDArray[np.bool_]]):
-    """The pixels (210, 160) in a look's colours and area at each frame, computed when they are asked for."""
+    """The pixels (210, 160) in a type's colours and area at each frame, computed when they are asked for."""
 
-    def __init__(self, screens: list[Screen], look: Look, shown: NDArray[np.bool_]) -> None:
-        self._screens, self._look = screens, look
-        self._shown = shown & covered([look.area])
+    def __init__(self, screens: list[Screen], appearance: Appearance, shown: NDArray[np.bool_]) -> None:
+        self._screens, self._appearance = screens, appearance
+        self._shown = shown & covered([appearance.area])
 
     def __missing__(self, frame: int) -> NDArray[np.bool_]:
-        self[frame] = _coloured(self._screens[frame], self._look) & self._shown
+        self[frame] = _coloured(self._screens[frame], self._appearance) & self._shown
         return self[frame]
 
 
-def _agrees(mask: NDArray[np.bool_], wanted: Box, look: Look) -> bool:
-    shown = bounds(mask, wanted, look.margin)
-    return shown is not None and _apart(shown, wanted) <= look.tolerance
+def _agrees(mask: NDArray[np.bool_], wanted: Box, appearance: Appearance) -> bool:
+    shown = bounds(mask, wanted, appearance.margin)
+    return shown is not None and _apart(shown, wanted) <= appearance.tolerance
 
 
 def _unexplained(
-    name: str, mask: NDArray[np.bool_], looks: dict[str, Look], history: list[Boxes]
+    name: str, mask: NDArray[np.bool_], appearances: dict[str, Appearance], history: list[Boxes]
 ) -> list[str]:
     """Return the pixels of a type's colours where there is no object with one of these colours."""
-    for other, look in looks.items():
-        if set(looks[name].colours) & set(look.colours):
-            boxes = [box for step in history[: look.fades + 1] for box in step[other]]
-            mask = mask & ~covered(boxes, max(look.tolerance, looks[name].tolerance))
+    for other, appearance in appearances.items():
+        if set(appearances[name].colours) & set(appearance.colours):
+            boxes = [box for step in history[: appearance.fades + 1] for box in step[other]]
+            mask = mask & ~covered(boxes, max(appearance.tolerance, appearances[name].tolerance))
     if not mask.any():
         return []
     rows, columns = mask.nonzero()
@@ -186,9 +194,9 @@ def _unexplained(
     return [f"{name}: the screen has {len(rows)} pixels more: {where}; the table has {history[0][name]}"]
 
 
-def _coloured(screen: Screen, look: Look) -> NDArray[np.bool_]:
+def _coloured(screen: Screen, appearance: Appearance) -> NDArray[np.bool_]:
     chosen = np.zeros(256, bool)
-    chosen[list(look.colours)] = True
+    chosen[list(appearance.colours)] = True
     return chosen[screen]
 
 
@@ -213,16 +221,16 @@ def bounds(mask: NDArray[np.bool_], box: Box, margin: int) -> Box | None:
     return x, y, int(columns[-1] - columns[0]) + 1, int(rows[-1] - rows[0]) + 1
 
 
-def expected(box: Box, look: Look, hidden: NDArray[np.bool_]) -> Box | None:
-    """Return what must be seen of a box in a look's area; None: part of it is hidden, or hardly any shows."""
-    left, top = max(box[0], look.area[0]), max(box[1], look.area[1])
-    right = min(box[0] + box[2], look.area[0] + look.area[2])
-    bottom = min(box[1] + box[3], look.area[1] + look.area[3])
+def expected(box: Box, appearance: Appearance, hidden: NDArray[np.bool_]) -> Box | None:
+    """Return what must be seen of a box in a type's area; None: part of it is hidden, or hardly any shows."""
+    left, top = max(box[0], appearance.area[0]), max(box[1], appearance.area[1])
+    right = min(box[0] + box[2], appearance.area[0] + appearance.area[2])
+    bottom = min(box[1] + box[3], appearance.area[1] + appearance.area[3])
     if right <= left or bottom <= top or hidden[top:bottom, left:right].any():
         return None
-    at_edge = left <= look.area[0] or right >= look.area[0] + look.area[2]
-    at_edge |= top <= look.area[1] or bottom >= look.area[1] + look.area[3]
-    if at_edge and min(right - left, bottom - top) <= look.least:
+    at_edge = left <= appearance.area[0] or right >= appearance.area[0] + appearance.area[2]
+    at_edge |= top <= appearance.area[1] or bottom >= appearance.area[1] + appearance.area[3]
+    if at_edge and min(right - left, bottom - top) <= appearance.least:
         return None
     return left, top, right - left, bottom - top
 

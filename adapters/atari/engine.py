@@ -26,7 +26,7 @@ class Outcome(NamedTuple):
 
 
 class Cartridge(NamedTuple):
-    """What the emulator knows of a game."""
+    """A game as the emulator describes it."""
 
     path: str
     actions: tuple[str, ...]  # that the game uses
@@ -35,8 +35,8 @@ class Cartridge(NamedTuple):
 
 
 @functools.cache
-def insert(rom: str) -> Cartridge:
-    """Return what the emulator knows of a game."""
+def load_cartridge(rom: str) -> Cartridge:
+    """Return the emulator's description of a game."""
     path = str(roms.get_rom_path(rom))
     ale = _emulator()
     ale.loadROM(path)

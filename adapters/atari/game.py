@@ -1,4 +1,4 @@
-"""`AtariGame`: what a game's table says, and the functions that tables are written with.
+"""`AtariGame`, the table of a game, and the functions that tables are written with.
 
 A table is one file in `games/`: the entity types, and a kernel that reads where their objects are. An object
 has a *slot*, its fixed place among those of its type (the third car is always the third slot), by which it is
@@ -31,7 +31,7 @@ Read = Callable[[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]], N
 
 @dataclass(frozen=True)
 class ObjectType:
-    """An entity type of a game: how many objects there can be, and their features.
+    """An entity type of a game: the largest number of its objects, and their features.
 
     Every type has `x` and `y`, the middle of the object.
     """
@@ -67,7 +67,7 @@ class AtariGame:
         """The first slot of each type, and the number of all slots."""
         return np.cumsum([0, *(kind.most for kind in self.types)])
 
-    def look(self, ram: NDArray[np.uint8]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def read_slots(self, ram: NDArray[np.uint8]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return the slots (E, S, C) and the global features (E, G), unscaled, of memories (E, 128)."""
         columns = FURTHER + max(len(kind.features) for kind in self.types)
         slots = np.zeros((len(ram), self.firsts[-1], columns), np.float32)

@@ -17,7 +17,7 @@ from ...envs.registration import share_lanes
 from ...envs.vector.saved_state import check_arrays
 from ...envs.vector.vector_env import StepResult
 from ...ragged import RaggedArray, keep_freed_memory
-from .engine import NOOP, Console, insert, legal_actions
+from .engine import NOOP, Console, legal_actions, load_cartridge
 from .features import ACTION, LENGTH, AtariObserver
 from .game import SCREEN_HEIGHT, SCREEN_WIDTH
 from .games import find_game
@@ -80,7 +80,7 @@ class AtariVectorEnv(EntityVectorEnv):
         self.num_envs = whole_number("num_envs", num_envs)
         check_render_mode("AtariVectorEnv", render_mode, self.metadata["render_modes"])
         self.options = check_options(options)
-        cartridge = insert(self.game.rom)
+        cartridge = load_cartridge(self.game.rom)
         self.options.check_choice("mode", cartridge.modes)
         self.options.check_choice("difficulty", cartridge.difficulties)
         keep_freed_memory()
@@ -97,7 +97,7 @@ class AtariVectorEnv(EntityVectorEnv):
         self._first_seed = seed
         self.consoles = [Console(cartridge, self.options) for _ in range(self.num_envs)]
         self.ram = np.zeros((self.num_envs, _RAM_BYTES), np.uint8)
-        self._slots, self._status = self.game.look(self.ram)
+        self._slots, self._status = self.game.read_slots(self.ram)
         self._before = self._slots  # of the step before
 
     def _reset(
@@ -106,7 +106,7 @@ class AtariVectorEnv(EntityVectorEnv):
         """Start a game in every lane; a lane without a seed goes on with its random numbers."""
         for console, seed in zip(self.consoles, seeds, strict=True):
             console.start(seed)
-        self._look()
+        self._read_memory()
         self._before = np.zeros_like(self._slots)
         return self._observe(), self._info()
 
@@ -121,22 +121,22 @@ class AtariVectorEnv(EntityVectorEnv):
         terminated = np.array([outcome.terminated for outcome in outcomes], bool)
         truncated = np.array([outcome.truncated for outcome in outcomes], bool)
         self._before = self._slots
-        self._look()
+        self._read_memory()
         ended = terminated | truncated
         last: dict[str, Any] = {}
         if self.starts_over and ended.any():
             last = {"final_obs": self._observe(ended), "_final_obs": ended}
             for lane in ended.nonzero()[0].tolist():
                 self.consoles[lane].start(None)
-            self._look()
+            self._read_memory()
             self._before[ended] = 0
         return self._observe(), rewards, terminated, truncated, {**self._info(), **last}
 
-    def _look(self) -> None:
+    def _read_memory(self) -> None:
         """Read the memory of all lanes."""
         for console, memory in zip(self.consoles, self.ram, strict=True):
             console.ale.getRAM(memory)
-        self._slots, self._status = self.game.look(self.ram)
+        self._slots, self._status = self.game.read_slots(self.ram)
 
     def _observe(self, lanes: NDArray[np.bool_] | slice = slice(None)) -> EntityBatch:
         return self._observer.observe(self._slots[lanes], self._before[lanes], self._status[lanes])
@@ -197,7 +197,7 @@ class AtariVectorEnv(EntityVectorEnv):
             self.consoles, arrays["lengths"], stops, arrays["random_state"], strict=True
         ):
             console.set_state(saved[stop - length : stop], numbers)
-        self._look()
+        self._read_memory()
         self._before = arrays["before"].copy()
         self._is_playing = True
         self._remember(batch := self._observe())

@@ -18,8 +18,8 @@ def read(ram: Any, slots: Any, status: Any) -> None:
         place(objects[ENEMY], 16, m[50] - 15, 4, 16)
         if m[54] != 0 and m[49] > 49:
             place(objects[BALL], m[49] - 49, m[54] - 14, 2, 4)
-        for thing in range(3):
-            cut(objects[thing], 0, 34, 160, 194)  # between the walls
+        for slot in objects:
+            cut(slot, 0, 34, 160, 194)  # between the walls
         status[lane, 0], status[lane, 1] = m[14], m[13]
 
 

@@ -38,9 +38,9 @@ def read(ram: Any, slots: Any, status: Any) -> None:
                     place(objects[DIVER + lane], m[71 + lane], 137 - 24 * lane, 8, 13)
         if m[60] >= 2 and m[118] < 160:  # late in the game: not compared with the screen yet
             place(objects[PATROL], m[118], 45, 16, 11)
-        for thing in range(len(objects)):
-            if objects[thing, WIDTH] > 0:
-                cut(objects[thing], 8, 0, 160, 210)  # the border at the left hides what is behind
+        for slot in objects:
+            if slot[WIDTH] > 0:
+                cut(slot, 8, 0, 160, 210)  # the border at the left hides what is behind
         status[e, 0] = 10000 * decimal(m[56]) + 100 * decimal(m[57]) + decimal(m[58])
         status[e, 1], status[e, 2], status[e, 3] = m[59] + 1, m[102], m[62]
 

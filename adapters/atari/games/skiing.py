@@ -1,4 +1,4 @@
-"""Skiing: a skier, and gates, moguls and trees that come up the slope."""
+"""Skiing: a skier, and gates, moguls and trees on the slope."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 from ....ragged.compiled import compiled
 from ..game import FURTHER, AtariGame, ObjectType, cut, decimal, place
 
-#: Things on the slope, each of which is a gate of two flags, a mogul or a tree.
-THINGS = 8
+#: Places in the memory, each for a gate of two flags, a mogul or a tree.
+PLACES = 8
 PLAYER, FLAG, MOGUL, TREE = 0, 1, 17, 25
 _IS_FLAG, _IS_MOGUL, _IS_TREE = 2, 5, 85
 
@@ -19,21 +19,21 @@ def read(ram: Any, slots: Any, status: Any) -> None:
         m, objects = ram[lane], slots[lane]
         place(objects[PLAYER], m[25] + 1, m[26] - 80, 8, 18)
         objects[PLAYER, FURTHER] = (m[15] - 8) / 8  # the direction of the skis
-        for thing in range(THINGS):
-            height, left, top = m[54 + thing], m[62 + thing], 178 - m[86 + thing]
-            kind = m[70 + thing]
+        for number in range(PLACES):
+            height, left, top = m[54 + number], m[62 + number], 178 - m[86 + number]
+            kind = m[70 + number]
             if not 0 < height < 255 or not 0 <= top <= 177:
                 continue
             if kind == _IS_TREE:
                 left -= 3
-                place(objects[TREE + thing], left if left < 152 else left - 160, top + 3, 16, height)
-                cut(objects[TREE + thing], 8, 28, 152, 178)
+                place(objects[TREE + number], left if left < 152 else left - 160, top + 3, 16, height)
+                cut(objects[TREE + number], 8, 28, 152, 178)
             elif kind == _IS_MOGUL:
-                place(objects[MOGUL + thing], left + 2, top + 3, 16, min(height, 7))
-                cut(objects[MOGUL + thing], 8, 28, 152, 178)
+                place(objects[MOGUL + number], left + 2, top + 3, 16, min(height, 7))
+                cut(objects[MOGUL + number], 8, 28, 152, 178)
             elif kind == _IS_FLAG:
                 for pole in range(2):
-                    flag = objects[FLAG + 2 * thing + pole]
+                    flag = objects[FLAG + 2 * number + pole]
                     place(flag, left + 1 + 32 * pole, top + 4, 5, min(height, 14))
                     cut(flag, 8, 28, 152, 178)
         status[lane, 0] = decimal(m[107])
@@ -44,9 +44,9 @@ GAME = AtariGame(
     "skiing",
     (
         ObjectType("Player", features=("direction",)),
-        ObjectType("Flag", 2 * THINGS, sized=True),
-        ObjectType("Mogul", THINGS, sized=True),
-        ObjectType("Tree", THINGS, sized=True),
+        ObjectType("Flag", 2 * PLACES, sized=True),
+        ObjectType("Mogul", PLACES, sized=True),
+        ObjectType("Tree", PLACES, sized=True),
     ),
     {"gates": 20.0, "time": 60.0},
     read,

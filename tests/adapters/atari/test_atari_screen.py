@@ -1,5 +1,5 @@
 """Entities of Atari's games against the screen of the emulator: there are objects where regions of their
-colours are, to a pixel or two (`Look.tolerance`), and nowhere else.
+colours are, to a pixel or two (`Appearance.tolerance`), and nowhere else.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("ale_py")
 
-from atari_screen import EDIBLE, GHOSTS, LOOKS, Box, differences
+from atari_screen import APPEARANCES, EDIBLE, GHOSTS, Box, differences
 
 #: Pixels that count as 1 in positions and sizes, and pixels per step in velocities.
 LENGTH, SPEED = 100, 10
@@ -37,12 +37,12 @@ RARE = {"Bonus", "Fruit", "Missile", "Patrol", "Saucer", "Submarine"}
 def boxes(venv: Any, batch: Any, game: str) -> dict[str, list[Box]]:
     """Return the boxes of a lane's entities by type, from their features."""
     found: dict[str, list[Box]] = {}
-    for name, look in LOOKS[game].items():
+    for name, appearance in APPEARANCES[game].items():
         features = venv.single_observation_space.entities[name]
         found[name] = []
         for row in batch.entities[name][0]:
             values = dict(zip(features, (row * LENGTH).tolist(), strict=True))
-            width, height = look.size or (round(values["width"]), round(values["height"]))
+            width, height = appearance.size or (round(values["width"]), round(values["height"]))
             left, top = values["x"] - width / 2, values["y"] - height / 2
             found[name].append((round(left), round(top), width, height))
     return found
@@ -72,24 +72,24 @@ def next_screens(console: Any, count: int) -> list[Any]:
 
 
 def test_each_game_has_a_look() -> None:
-    assert {*LOOKS} == {*ez.atari.GAMES}
+    assert {*APPEARANCES} == {*ez.atari.GAMES}
 
 
-@pytest.mark.parametrize("game", LOOKS)
+@pytest.mark.parametrize("game", APPEARANCES)
 def test_entities_are_what_the_screen_shows(game: str) -> None:
-    looks = LOOKS[game]
+    appearances = APPEARANCES[game]
     steps = []
     with ez.make_vec(f"Atari/{game}", frameskip=(2, 5)) as venv:
-        assert {*looks} == {*venv.single_observation_space.entities}
+        assert {*appearances} == {*venv.single_observation_space.entities}
         for batch, *_ in play(venv, STEPS):
-            count = max(look.frames for look in looks.values())
+            count = max(appearance.frames for appearance in appearances.values())
             steps.append((next_screens(venv.consoles[0], count), boxes(venv, batch, game)))
     usual = np.median([screens[0] for screens, _ in steps], axis=0).astype(np.uint8)
     wrong: dict[int, list[str]] = {}
-    seen = dict.fromkeys(looks, 0)
+    seen = dict.fromkeys(appearances, 0)
     for step in range(1, len(steps)):  # the first frame still has other colours
         history = [found for _, found in steps[max(0, step - 13) : step + 1]][::-1]
-        if found := differences(steps[step][0], looks, history, usual):
+        if found := differences(steps[step][0], appearances, history, usual):
             wrong[step] = found
         for name, found in history[0].items():
             seen[name] += len(found)
