@@ -12,8 +12,8 @@ from ...envs import Categorical, EntityActionSpace
 ACTION = "action"
 
 
-class Choices:
-    """What an actor can do: nothing, or one of the game's actions with one of its inputs.
+class GriddlyChoices:
+    """The choices of an actor: nothing, or one of the game's actions with one of its inputs.
 
     Attributes:
         labels: names of the choices: "nop", and an action's name with the description of the input

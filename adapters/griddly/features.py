@@ -1,4 +1,4 @@
-"""`Observer`: batches of what lanes observe of their games, and of what their actors can do.
+"""`GriddlyObserver`: batches of what lanes observe of their games, and of what their actors can do.
 
 Shape alphabet: G games, E lanes, C choices.
 """
@@ -14,9 +14,19 @@ from numpy.typing import NDArray
 
 from ...envs import ActionMask, EntityBatch, EntitySpace
 from ...ragged import RaggedArray
-from .choices import ACTION, Choices
+from .choices import ACTION, GriddlyChoices
 from .engine import Game
-from .fill import AVATAR_X, AVATAR_Y, INDEX, Lanes, Objects, Shown, fill_lanes, read_cells, sort_objects
+from .fill import (
+    AVATAR_X,
+    AVATAR_Y,
+    INDEX,
+    FeatureLayout,
+    Lanes,
+    Objects,
+    fill_lanes,
+    read_cells,
+    sort_objects,
+)
 from .options import GriddlyOptions
 from .rules import Rules
 
@@ -25,7 +35,7 @@ PLACE_FEATURES = ("x", "y", "direction_x", "direction_y")
 WINDOW_FEATURES = ("right", "forward", "direction_right", "direction_forward")
 
 
-class Observer:
+class GriddlyObserver:
     """Converts the states of games to batches.
 
     Attributes:
@@ -33,7 +43,7 @@ class Observer:
         cells: int32 (actors, 2), the cell of each actor of the last batch.
     """
 
-    def __init__(self, rules: Rules, options: GriddlyOptions, choices: Choices) -> None:
+    def __init__(self, rules: Rules, options: GriddlyOptions, choices: GriddlyChoices) -> None:
         self._rules, self._options, self._choices = rules, options, choices
         self._kinds = {name: kind for kind, name in enumerate(rules.objects)}
         base = len(rules.reported)
@@ -49,7 +59,7 @@ class Observer:
             if name not in options.exclude
         }
         self.space = EntitySpace(entities, choices.action_space, rules.variables)
-        self._shown = Shown(
+        self._layout = FeatureLayout(
             self._widths,
             np.array([len(entities.get(name, ())) for name in rules.objects], np.int64),
             -1 if rules.avatar is None else self._kinds[rules.avatar],
@@ -67,8 +77,8 @@ class Observer:
         num_players = self._rules.num_players
         lane_games = np.repeat(np.arange(len(games)), num_players)
         players = np.tile(np.arange(1, num_players + 1), len(games))
-        lanes = fill_lanes(self._read(games, boards), self._shown, lane_games, players, boards)
-        bounds, features = lanes.starts.tolist(), self._shown.features.tolist()
+        lanes = fill_lanes(self._read(games, boards), self._layout, lane_games, players, boards)
+        bounds, features = lanes.starts.tolist(), self._layout.features.tolist()
         entities = {
             name: RaggedArray.unchecked(
                 lanes.values[bounds[kind] : bounds[kind + 1]].reshape(-1, features[kind]), lanes.offsets[kind]

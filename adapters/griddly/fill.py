@@ -29,8 +29,8 @@ class Objects(NamedTuple):
     ends: NDArray[np.int64]  # (G + 1,) of each game in the above
 
 
-class Shown(NamedTuple):
-    """What lanes observe of objects."""
+class FeatureLayout(NamedTuple):
+    """The features that lanes observe of objects."""
 
     widths: NDArray[np.int64]  # (T,) numbers reported of an object
     features: NDArray[np.int64]  # (T,) features of an entity; 0: not observed
@@ -164,7 +164,7 @@ def _set_object(
 @compiled
 def fill_lanes(
     objects: Objects,
-    shown: Shown,
+    layout: FeatureLayout,
     games: NDArray[np.int64],
     players: NDArray[np.int64],
     boards: NDArray[np.int64],
@@ -175,16 +175,16 @@ def fill_lanes(
         games, players: (E,) the game of each lane, and its number among the players, from 1.
         boards: (G, 2) width and height.
     """
-    num_types, num_lanes = len(shown.widths), len(games)
-    values, begins, types, features = objects.values, objects.starts, objects.types, shown.features
+    num_types, num_lanes = len(layout.widths), len(games)
+    values, begins, types, features = objects.values, objects.starts, objects.types, layout.features
     avatars = np.full((num_lanes, 4), -1, np.int64)
     views = np.empty((num_lanes, 6), np.int64)
     offsets = np.zeros((num_types, num_lanes + 1), np.int64)
     for lane in range(num_lanes):
         first, last = objects.ends[games[lane]], objects.ends[games[lane] + 1]
         view = views[lane]
-        _find_avatar(objects, first, last, shown, players[lane], avatars[lane])
-        _set_view(values, shown.window, avatars[lane], view)
+        _find_avatar(objects, first, last, layout, players[lane], avatars[lane])
+        _set_view(values, layout.window, avatars[lane], view)
         for row in range(first, last):
             kind = types[row]
             if features[kind] and _is_visible(values, begins[row], view):
@@ -193,32 +193,29 @@ def fill_lanes(
     for kind in range(num_types):
         for lane in range(num_lanes):
             offsets[kind, lane + 1] += offsets[kind, lane]
-        starts[kind + 1] = starts[kind] + offsets[kind, num_lanes] * shown.features[kind]
+        starts[kind + 1] = starts[kind] + offsets[kind, num_lanes] * layout.features[kind]
     filled = np.empty(starts[-1], np.float32)
-    cells = 0 if shown.avatar >= 0 else int((boards[:, 0] * boards[:, 1]).max())
+    cells = 0 if layout.avatar >= 0 else int((boards[:, 0] * boards[:, 1]).max())
     tops = np.full((num_lanes, cells), -1, np.int64)
+    lanes = Lanes(filled, starts, offsets, avatars, tops)
     for lane in range(num_lanes):
-        first, last = objects.ends[games[lane]], objects.ends[games[lane] + 1]
-        width = boards[games[lane], 0]
-        _fill_lane(
-            objects, shown, first, last, players[lane], views[lane], offsets[:, lane : lane + 2], starts,
-            filled, avatars[lane], tops[lane], width,
-        )  # fmt: skip
-    return Lanes(filled, starts, offsets, avatars, tops)
+        game = games[lane]
+        _fill_lane(objects, layout, lanes, lane, game, players[lane], views[lane], boards[game, 0])
+    return lanes
 
 
 @compiled
 def _find_avatar(
-    objects: Objects, first: int, last: int, shown: Shown, player: int, found: NDArray[np.int64]
+    objects: Objects, first: int, last: int, layout: FeatureLayout, player: int, found: NDArray[np.int64]
 ) -> None:
     """Set where the player's avatar starts in `values`, its cell, and whether it is covered."""
     values, starts, types = objects.values, objects.starts, objects.types
-    if shown.avatar < 0:
+    if layout.avatar < 0:
         return
-    owner = NEXT + 2 * shown.turns
+    owner = NEXT + 2 * layout.turns
     for row in range(first, last):
         start = starts[row]
-        if types[row] == shown.avatar and int(values[start + owner]) == player:
+        if types[row] == layout.avatar and int(values[start + owner]) == player:
             found[INDEX], found[IS_COVERED] = start, 0
             found[AVATAR_X], found[AVATAR_Y] = int(values[start + X]), int(values[start + Y])
             for other in (row - 1, row + 1):  # objects are sorted by cell; a third in it lies beside these
@@ -275,45 +272,43 @@ def _is_visible(values: NDArray[np.float32], start: int, view: NDArray[np.int64]
 @compiled
 def _fill_lane(
     objects: Objects,
-    shown: Shown,
-    first: int,
-    last: int,
+    layout: FeatureLayout,
+    lanes: Lanes,
+    lane: int,
+    game: int,
     player: int,
     view: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    values: NDArray[np.float32],
-    avatar: NDArray[np.int64],
-    tops: NDArray[np.int64],
     width: int,
 ) -> None:
-    """Fill the entities of one lane; its arguments are its parts of what `fill_lanes` returns."""
-    num_types = len(shown.widths)
-    reported, widths, features = objects.values, shown.widths, shown.features
+    """Fill the entities of one lane, on a board of this width."""
+    num_types = len(layout.widths)
+    reported, widths, features = objects.values, layout.widths, layout.features
+    values, starts, offsets, tops = lanes.values, lanes.starts, lanes.offsets, lanes.tops
+    avatar = lanes.avatars[lane]
     filled = np.zeros(num_types, np.int64)
     before = np.zeros(num_types + 1, np.int64)  # entities of earlier types
     for kind in range(num_types):
-        before[kind + 1] = before[kind] + offsets[kind, 1] - offsets[kind, 0]
-    heights = np.full(len(tops), -1.0, np.float32)
+        before[kind + 1] = before[kind] + offsets[kind, lane + 1] - offsets[kind, lane]
+    heights = np.full(tops.shape[1], -1.0, np.float32)
     start_of_avatar = avatar[INDEX]
-    for row in range(first, last):
+    for row in range(objects.ends[game], objects.ends[game + 1]):
         kind, start = objects.types[row], objects.starts[row]
         index = -1
         if features[kind] and _is_visible(reported, start, view):
             index = before[kind] + filled[kind]
-            place = starts[kind] + (offsets[kind, 0] + filled[kind]) * features[kind]
+            place = starts[kind] + (offsets[kind, lane] + filled[kind]) * features[kind]
             end = start + widths[kind]
-            _fill_entity(values, place, reported, start, end, player, shown.num_players, shown.turns)
-            if len(shown.window):
-                _turn(values, place, shown.turns, avatar, view)
+            _fill_entity(values, place, reported, start, end, player, layout.num_players, layout.turns)
+            if len(layout.window):
+                _turn(values, place, layout.turns, avatar, view)
             filled[kind] += 1
         if start == start_of_avatar:
             avatar[INDEX] = index
-        if len(tops):
+        if len(heights):
             cell = int(reported[start + Y]) * width + int(reported[start + X])
             if reported[start + Z] > heights[cell]:
                 heights[cell] = reported[start + Z]
-                tops[cell] = index if int(reported[start + NEXT + 2 * shown.turns]) == player else -1
+                tops[lane, cell] = index if int(reported[start + NEXT + 2 * layout.turns]) == player else -1
 
 
 @compiled

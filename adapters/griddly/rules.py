@@ -25,8 +25,8 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
-class Window:
-    """What an avatar observes: a part of the board around it."""
+class AvatarWindow:
+    """The part of the board that an avatar observes: around it."""
 
     width: int
     height: int
@@ -45,7 +45,7 @@ class Sprite:
 
 @dataclass(frozen=True)
 class Rules:
-    """What the adapter needs to know of a game."""
+    """A game's description, as far as the adapter uses it."""
 
     name: str
     path: Path
@@ -55,7 +55,7 @@ class Rules:
     variables: tuple[str, ...]  # of the game itself
     num_players: int
     avatar: str | None  # the type that a player commands; None: all own objects that can do something
-    window: Window | None
+    window: AvatarWindow | None
     num_levels: int
     time_limits: tuple[tuple[str, int], ...]  # conditions on the number of steps that end a game as it stands
     heights: dict[str, int]  # of the types; an object above another hides it
@@ -66,12 +66,12 @@ class Rules:
 
     @property
     def has_cells(self) -> bool:
-        """Whether the vector observer reports all that there is to objects, where cells have one at most."""
+        """True if the vector observer reports all of objects, where no cell has more than one."""
         return not any(self.objects.values())
 
     @property
     def reported(self) -> tuple[str, ...]:
-        """What the observer reports of each object, before its variables."""
+        """Names of the numbers that are reported of each object before its variables."""
         return ("x", "y", "z", *(("dx", "dy") if self.turns else ()), "player")
 
     def is_time_limit(self, step: int) -> bool:
@@ -152,13 +152,13 @@ def _names(variables: Any) -> tuple[str, ...]:
     return tuple(str(variable["Name"]) for variable in variables or ())
 
 
-def _window(player: Mapping[str, Any], turns: bool) -> Window | None:
+def _window(player: Mapping[str, Any], turns: bool) -> AvatarWindow | None:
     observer = player.get("Observer") or {}
     if not player.get("AvatarObject") or not observer.get("TrackAvatar"):
         return None
     if not observer.get("Width") or not observer.get("Height"):
         return None
-    return Window(
+    return AvatarWindow(
         width=int(observer["Width"]),
         height=int(observer["Height"]),
         offset_x=int(observer.get("OffsetX", 0)),

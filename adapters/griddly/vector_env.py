@@ -12,9 +12,9 @@ from ...envs import EntityBatch, EntityVectorEnv, concatenate_batches
 from ...envs.errors import check_render_mode, whole_number
 from ...envs.vector.vector_env import StepResult
 from ...ragged import RaggedArray, concatenate, keep_freed_memory
-from .choices import ACTION, Choices
-from .engine import Game, Outcome, load
-from .features import Observer
+from .choices import ACTION, GriddlyChoices
+from .engine import Game, GameStep, load
+from .features import GriddlyObserver
 from .library import find_game
 from .options import check_options
 from .painter import Painter
@@ -33,9 +33,9 @@ class GriddlyVectorEnv(EntityVectorEnv):
         batch, rewards, terminated, truncated, info = venv.step(venv.action_space.sample(mask=batch))
 
     A lane is a player: in a game of two players lanes 0 and 1 play each other, lanes 2 and 3, and so on. Its
-    entities are the objects of the game, with the game's types, in the order of their cells: see `Observer`.
-    Actors are the player's avatar, or in games without one each own object that can do something. They choose
-    from `Choices`; one whose action is left out does nothing.
+    entities are the objects of the game, with the game's types, in the order of their cells. Actors are the
+    player's avatar, or in games without one each own object that can do something. They choose from
+    `GriddlyChoices`; one whose action is left out does nothing.
 
     `info` holds for every lane `episode_seed` int64, the engine's seed of its episode, and `level` object,
     its level. Where a game ended that has a winner or a loser, `info["outcome"]` (num_envs,) object is "win",
@@ -93,8 +93,10 @@ class GriddlyVectorEnv(EntityVectorEnv):
         self._levels = self.options.levels(rules)
         keep_freed_memory()
         description = load(rules)
-        self._choices = Choices(description.get_action_names(), description.get_action_input_mappings())
-        self._observer = Observer(rules, self.options, self._choices)
+        self._choices = GriddlyChoices(
+            description.get_action_names(), description.get_action_input_mappings()
+        )
+        self._observer = GriddlyObserver(rules, self.options, self._choices)
         self.single_observation_space = self._observer.space
         self.single_action_space = self._choices.action_space
         self.games = [Game(rules, description) for _ in range(num_envs // rules.num_players)]
@@ -169,7 +171,7 @@ class GriddlyVectorEnv(EntityVectorEnv):
         self,
         ended: NDArray[np.int64],
         batch: EntityBatch,
-        outcomes: list[Outcome],
+        outcomes: list[GameStep],
         rewards: NDArray[np.float32],
         info: dict[str, Any],
     ) -> EntityBatch:

@@ -11,7 +11,7 @@ if importlib.util.find_spec("griddly") is None:  # importing it would import gym
     pytest.skip("needs griddly", allow_module_level=True)
 
 from entitize.adapters.griddly.library import find_game
-from entitize.adapters.griddly.rules import Rules, Window, read_rules
+from entitize.adapters.griddly.rules import AvatarWindow, Rules, read_rules
 
 GAMES = ez.griddly.game_names()
 DIRECTIONS = {"NONE": (0, -1), "UP": (0, -1), "RIGHT": (1, 0), "DOWN": (0, 1), "LEFT": (-1, 0)}
@@ -48,7 +48,7 @@ def expected(rules: Rules, state: dict[str, Any], player: int) -> dict[str, list
     return found
 
 
-def seen_from(avatar: Any, place: tuple[float, ...], window: Window) -> tuple[float, ...] | None:
+def seen_from(avatar: Any, place: tuple[float, ...], window: AvatarWindow) -> tuple[float, ...] | None:
     """Return a place (x, y, direction) as the avatar sees it, or None where its window ends before it."""
     x, y, dx, dy = place[0] - avatar["Location"][0], place[1] - avatar["Location"][1], place[2], place[3]
     turns = {"NONE": 0, "UP": 0, "RIGHT": 1, "DOWN": 2, "LEFT": 3}[avatar["Orientation"]]
