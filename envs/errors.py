@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import gymnasium
 import numpy as np
+
+from ..suggestions import did_you_mean
 
 __all__ = ["ActionError", "ConformanceError", "ObservationError", "WorkerError"]
 
@@ -52,6 +54,28 @@ def whole_number(where: str, value: Any, least: int = 1) -> int:
     if value < least:
         raise ValueError(f"{where}: expected at least {least}, got {value}")
     return int(value)
+
+
+def check_range(where: str, value: Any, low: int, high: int = 2**31 - 1) -> None:
+    """Check that `value` is a whole number from `low` to `high`.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise ValueError(f"{where}: expected a whole number from {low} to {high}, got {value!r}")
+
+
+def check_option_names(where: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Check that all `names` of options are known.
+
+    Raises:
+        TypeError: one is not; the nearest is suggested.
+    """
+    known = list(known)
+    for name in names:
+        if name not in known:
+            raise TypeError(f"{where}: unknown option {name!r}{did_you_mean(name, known, 1)}")
 
 
 def positive_number(where: str, value: Any) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ...suggestions import did_you_mean
+from ...envs.errors import check_option_names, check_range
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class AtariOptions:
             self._check_range(*self.frameskip)
             object.__setattr__(self, "frameskip", tuple(self.frameskip))
         else:
-            _check_number("frameskip", self.frameskip, 1)
-        _check_number("noop_max", self.noop_max, 0)
+            check_range("frameskip", self.frameskip, 1)
+        check_range("noop_max", self.noop_max, 0)
         if self.max_num_frames_per_episode is not None:
-            _check_number("max_num_frames_per_episode", self.max_num_frames_per_episode, 1)
+            check_range("max_num_frames_per_episode", self.max_num_frames_per_episode, 1)
         probability = self.repeat_action_probability
         if (
             isinstance(probability, bool)
@@ -53,7 +53,7 @@ class AtariOptions:
         if len(bounds) != 2:
             raise ValueError(f"frameskip: expected a number or (low, high), got {self.frameskip!r}")
         for bound in bounds:
-            _check_number("frameskip", bound, 1)
+            check_range("frameskip", bound, 1)
         if bounds[0] >= bounds[1]:
             raise ValueError(f"frameskip: expected low < high, got {self.frameskip!r}")
 
@@ -68,12 +68,6 @@ class AtariOptions:
             raise ValueError(f"{name}: expected one of {', '.join(map(str, available))}, got {value!r}")
 
 
-def _check_number(name: str, value: Any, low: int) -> None:
-    high = 2**31 - 1
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise ValueError(f"{name}: expected a whole number from {low} to {high}, got {value!r}")
-
-
 def check_options(options: Mapping[str, Any]) -> AtariOptions:
     """Return keyword arguments as `AtariOptions`.
 
@@ -81,8 +75,5 @@ def check_options(options: Mapping[str, Any]) -> AtariOptions:
         TypeError: an unknown option; the nearest is suggested.
         ValueError: an option that is out of its range, by name.
     """
-    known = [field.name for field in fields(AtariOptions)]
-    for name in options:
-        if name not in known:
-            raise TypeError(f"Atari: unknown option {name!r}{did_you_mean(name, known, 1)}")
+    check_option_names("Atari", options, (field.name for field in fields(AtariOptions)))
     return AtariOptions(**options)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ...envs.errors import whole_number
+from ...envs.errors import check_option_names, whole_number
 from ...suggestions import did_you_mean
 from .rules import Rules
 
@@ -85,8 +85,5 @@ def check_options(options: Mapping[str, Any]) -> GriddlyOptions:
         TypeError: an unknown option; the nearest is suggested.
         ValueError: an option that is out of its range, by name.
     """
-    known = [field.name for field in fields(GriddlyOptions)]
-    for name in options:
-        if name not in known:
-            raise TypeError(f"Griddly: unknown option {name!r}{did_you_mean(name, known, 1)}")
+    check_option_names("Griddly", options, (field.name for field in fields(GriddlyOptions)))
     return GriddlyOptions(**options)

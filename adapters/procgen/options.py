@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from ...envs.errors import check_option_names, check_range
 from ...suggestions import did_you_mean
 from .games import GAMES, ProcgenGame
 
@@ -43,11 +44,6 @@ def _check_choices(options: Any, **allowed: tuple[Any, ...]) -> None:
             raise ValueError(f"{name}: expected one of {', '.join(map(repr, choices))}, got {value!r}")
 
 
-def _check_number(name: str, value: Any, low: int, high: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise ValueError(f"{name}: expected a whole number from {low} to {high}, got {value!r}")
-
-
 @dataclass(frozen=True)
 class ViewOptions:
     """Options of observations.
@@ -76,9 +72,9 @@ class ViewOptions:
             centred=_OPTIONAL_FLAG,
             skip_space=_OPTIONAL_FLAG,
         )
-        _check_number("window", self.window, 1, 64)
+        check_range("window", self.window, 1, 64)
         if self.chunk_size is not None:
-            _check_number("chunk_size", self.chunk_size, 1, 64)
+            check_range("chunk_size", self.chunk_size, 1, 64)
         given = [f.name for f in fields(self) if f.name != "features" and getattr(self, f.name) != f.default]
         if self.is_pixels and given:
             raise ValueError(f"features='pixels' uses the frame unchanged: remove {', '.join(given)}")
@@ -128,10 +124,10 @@ class EngineOptions:
         flags = ("use_sequential_levels", "paint_vel_info", "center_agent", "restrict_themes")
         _check_choices(self, **dict.fromkeys(flags, _FLAG))
         _check_choices(self, use_backgrounds=_OPTIONAL_FLAG, use_monochrome_assets=_OPTIONAL_FLAG)
-        _check_number("num_levels", self.num_levels, 0, 2**31 - 1)
-        _check_number("start_level", self.start_level, 0, 2**31 - 1 - self.num_levels)
-        _check_number("debug_mode", self.debug_mode, 0, 2**31 - 1)
-        _check_number("engine_threads", self.engine_threads, 0, 256)
+        check_range("num_levels", self.num_levels, 0)
+        check_range("start_level", self.start_level, 0, 2**31 - 1 - self.num_levels)
+        check_range("debug_mode", self.debug_mode, 0)
+        check_range("engine_threads", self.engine_threads, 0, 256)
         if self.distribution_mode == "exploration" and (self.num_levels or self.start_level):
             raise ValueError(
                 "distribution_mode='exploration' is one fixed level: remove num_levels and start_level"
@@ -170,9 +166,7 @@ def split_options(options: Mapping[str, Any]) -> tuple[ViewOptions, EngineOption
         ValueError: an option that is out of its range, by name.
     """
     view, engine = ({f.name for f in fields(kind)} for kind in (ViewOptions, EngineOptions))
-    for name in options:
-        if name not in view | engine:
-            raise TypeError(f"unknown option {name!r}{did_you_mean(name, view | engine, 1)}")
+    check_option_names("Procgen", options, view | engine)
     return (
         ViewOptions(**{name: value for name, value in options.items() if name in view}),
         EngineOptions(**{name: value for name, value in options.items() if name in engine}),

@@ -10,6 +10,7 @@ from typing import Any
 
 import vizdoom
 
+from ...envs.errors import check_option_names, check_range
 from ...suggestions import did_you_mean
 
 ACTIONS = ("groups", "single")
@@ -55,11 +56,11 @@ class DoomOptions:
             raise TypeError(f"game_args: expected a text, got {self.game_args!r}")
         if not isinstance(self.iwad, str | Path | None):
             raise TypeError(f"iwad: expected a path or None, got {self.iwad!r}")
-        _check_number("frame_skip", self.frame_skip, 1, 1000)
+        check_range("frame_skip", self.frame_skip, 1, 1000)
         if self.skill is not None:
-            _check_number("skill", self.skill, 1, 5)
+            check_range("skill", self.skill, 1, 5)
         if self.timeout is not None:
-            _check_number("timeout", self.timeout, 0, 2**31 - 1)
+            check_range("timeout", self.timeout, 0)
         if self.actions not in ACTIONS:
             raise ValueError(
                 f"actions: expected one of {', '.join(map(repr, ACTIONS))}, got {self.actions!r}"
@@ -94,11 +95,6 @@ class DoomOptions:
         return known[name]
 
 
-def _check_number(name: str, value: Any, low: int, high: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise ValueError(f"{name}: expected a whole number from {low} to {high}, got {value!r}")
-
-
 def check_options(options: Mapping[str, Any]) -> DoomOptions:
     """Return keyword arguments as `DoomOptions`.
 
@@ -106,8 +102,5 @@ def check_options(options: Mapping[str, Any]) -> DoomOptions:
         TypeError: an unknown option; the nearest is suggested.
         ValueError: an option that is out of its range, by name.
     """
-    known = [field.name for field in fields(DoomOptions)]
-    for name in options:
-        if name not in known:
-            raise TypeError(f"ViZDoom: unknown option {name!r}{did_you_mean(name, known, 1)}")
+    check_option_names("ViZDoom", options, (field.name for field in fields(DoomOptions)))
     return DoomOptions(**options)
