@@ -67,7 +67,7 @@ def orders(venv: OrbitWarsVectorEnv, chosen: Any, lane: int) -> list[list[float]
 
 def measure(num_games: int, most: int, seconds: float) -> tuple[float, float, list[float]]:
     """Return microseconds of a tick of one game, ours and the engine's, and the mean numbers of fleets."""
-    from published_orbit_wars import PublishedGame
+    from published_games import orbit_wars
 
     actions, moves, fleets = record(num_games)
     venv = OrbitWarsVectorEnv(PLAYERS * num_games, bot=None)
@@ -80,7 +80,7 @@ def measure(num_games: int, most: int, seconds: float) -> tuple[float, float, li
         ours.append((time.process_time() - start) / len(actions) / num_games)
         start = time.process_time()
         for seed, ticks in enumerate(moves):
-            game = PublishedGame(seed, PLAYERS)
+            game = orbit_wars(seed, PLAYERS)
             for made in ticks:
                 game.step(made)
         engine.append((time.process_time() - start) / sum(map(len, moves)))

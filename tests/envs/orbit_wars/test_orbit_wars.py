@@ -14,7 +14,7 @@ from entitize.envs.games.conquest.orbit_wars.game import OrbitWarsVectorEnv
 from entitize.envs.games.conquest.orbit_wars.player import OrbitWarsPlayer, read_boards
 
 from facts import raises
-from published_orbit_wars import PublishedGame
+from published_games import orbit_wars
 
 CENTRE = 50.0
 
@@ -28,7 +28,7 @@ def small_net(venv: ez.EntityVectorEnv) -> ez.RogueNet:
 def test_planets_are_seen_from_the_sun() -> None:
     venv = OrbitWarsVectorEnv(2, bot=None)
     batch, _ = venv.reset(seed=0, options={"game_seeds": [4]})
-    planets = PublishedGame(4, 2).shown.planets
+    planets = orbit_wars(4, 2).shown.planets
     names = venv.single_observation_space.entities["Planet"]
     for lane, turn in enumerate((1, -1)):
         rows = {name: batch.entities["Planet"][lane][:, i] for i, name in enumerate(names)}
@@ -181,7 +181,7 @@ def test_an_agent_plays_the_published_game(tmp_path: Path) -> None:
     player = OrbitWarsPlayer(agent, deterministic=True)
     venv = OrbitWarsVectorEnv(2, bot=None)
     batch, _ = venv.reset(seed=0, options={"game_seeds": [7]})
-    published, num_moves = PublishedGame(7, 2), 0
+    published, num_moves = orbit_wars(7, 2), 0
     for _ in range(120):
         chosen = agent.act(batch, deterministic=True).actions
         moves = [player(published.observation(seat)) for seat in range(2)]
@@ -211,7 +211,7 @@ def test_an_agent_of_another_game_is_refused(tmp_path: Path) -> None:
 def test_an_agent_of_two_players_refuses_a_game_of_four() -> None:
     venv = OrbitWarsVectorEnv(2, bot=None)
     policy = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1)
-    player, published = OrbitWarsPlayer(policy), PublishedGame(7, 4)
+    player, published = OrbitWarsPlayer(policy), orbit_wars(7, 4)
     for seat in range(4):
         with raises(ValueError, "num_players=2", "player 3"):
             player(published.observation(seat))

@@ -17,7 +17,7 @@ from entitize.envs.games.conquest.orbit_wars.maps import COMET_TICKS, make_map
 from entitize.envs.games.conquest.orbit_wars.view import carry_out, order_launches
 from entitize.envs.games.conquest.python_random import randint, seeded, uniform
 
-from published_orbit_wars import ENGINE, PublishedGame
+from published_games import ORBIT_WARS, PublishedGame, orbit_wars
 
 MAX_SPEED, EXPONENTS = 6.0, (2.0, 1.5)
 
@@ -67,13 +67,13 @@ def test_random_numbers_are_those_of_python() -> None:
 def test_maps_are_those_of_the_engine(seed: int) -> None:
     made, rng = make_map(seed, 4.0), random.Random(seed)
     assert made.angular_velocity == rng.uniform(0.025, 0.05)
-    planets = ENGINE.generate_planets(rng)
+    planets = ORBIT_WARS.generate_planets(rng)
     assert made.bodies.tolist() == [planet[2:5] for planet in planets]
     assert made.contents.tolist() == [planet[5:] for planet in planets]
     assert made.home == rng.randint(0, len(planets) // 4 - 1)
     for group, tick in enumerate(COMET_TICKS):
         rng = random.Random(f"orbit_wars-comet-{seed}-{tick}")
-        paths = ENGINE.generate_comet_paths(planets, made.angular_velocity, tick, [], 4.0, rng=rng)
+        paths = ORBIT_WARS.generate_comet_paths(planets, made.angular_velocity, tick, [], 4.0, rng=rng)
         length = made.path_lengths[group]
         assert (paths is None) == (length == 0)
         if paths is not None:
@@ -85,7 +85,7 @@ def test_maps_are_those_of_the_engine(seed: int) -> None:
 def test_every_tick_is_that_of_the_engine(seed: int, num_players: int) -> None:
     venv = OrbitWarsVectorEnv(num_players, num_players=num_players, bot=None, max_fleets=4000)
     venv.reset(seed=0, options={"game_seeds": [seed]})
-    published, rng, is_over, most = PublishedGame(seed, num_players), random.Random(seed), False, 0
+    published, rng, is_over, most = orbit_wars(seed, num_players), random.Random(seed), False, 0
     assert_equal(venv.boards, 0, published)
     while not is_over:
         moves = [any_moves(rng, published, player) for player in range(num_players)]
@@ -109,7 +109,7 @@ def test_players_of_the_environment_play_by_the_engine(num_players: int, max_fle
     )
     assert isinstance(venv, OrbitWarsVectorEnv)
     batch, _ = venv.reset(seed=0, options={"game_seeds": seeds})
-    published, rng = [PublishedGame(seed, num_players) for seed in seeds], np.random.default_rng(0)
+    published, rng = [orbit_wars(seed, num_players) for seed in seeds], np.random.default_rng(0)
     playing, wins = set(range(len(seeds))), 0
     while playing:
         actions = sample_actions(venv.single_action_space, batch, rng)
@@ -143,10 +143,10 @@ def test_the_starter_bot_plays_as_the_published_one(seed: int) -> None:
     venv = OrbitWarsVectorEnv(1, bot="starter")
     batch, _ = venv.reset(seed=seed, options={"game_seeds": [seed]})
     me = int(venv.seats[0])
-    published, is_over, num_moves = PublishedGame(seed, 2), False, 0
+    published, is_over, num_moves = orbit_wars(seed, 2), False, 0
     while not is_over:
         moves: list[Any] = [[], []]
-        moves[1 - me] = ENGINE.starter_agent(published.observation(1 - me))
+        moves[1 - me] = ORBIT_WARS.starter_agent(published.observation(1 - me))
         num_moves += len(moves[1 - me])
         before = venv.boards.ticks[0]
         own = batch.actions["Target"].actors

@@ -13,7 +13,7 @@ from entitize.envs.games.conquest.planet_wars.maps import make_map
 from entitize.envs.games.conquest.planet_wars.rules import Galaxies, advance, send
 
 from facts import raises
-from published_planet_wars import ENGINE, PublishedGame
+from published_games import PLANET_WARS, PublishedGame, planet_wars
 
 SHARES = np.array([0.25, 0.5, 0.75, 1.0])
 
@@ -30,7 +30,7 @@ def assert_equal(galaxies: Galaxies, game: int, published: PublishedGame) -> Non
 def test_maps_are_those_of_the_engine() -> None:
     for seed in range(200):
         places, owned = make_map(seed)
-        planets, _ = ENGINE.generate_map(seed)
+        planets, _ = PLANET_WARS.generate_map(seed)
         assert places.tolist() == [planet[1:3] for planet in planets]
         assert owned.tolist() == [planet[3:] for planet in planets]
 
@@ -40,7 +40,7 @@ def test_every_turn_is_that_of_the_engine(seed: int) -> None:
     """With several orders of a planet in a turn, and to the same destination."""
     venv, rng = PlanetWarsVectorEnv(2, bot=None), np.random.default_rng(seed)
     venv.reset(seed=0, options={"game_seeds": [seed]})
-    published, is_over, most = PublishedGame(seed), False, 0
+    published, is_over, most = planet_wars(seed), False, 0
     while not is_over:
         orders: list[list[Any]] = [[], []]
         for number, _, _, owner, ships, _ in published.shown.planets:
@@ -63,7 +63,7 @@ def test_players_of_the_environment_play_by_the_engine() -> None:
     venv = ez.make_vec("PlanetWars/lanes", 2 * len(seeds))
     assert isinstance(venv, PlanetWarsVectorEnv)
     batch, _ = venv.reset(seed=0, options={"game_seeds": seeds})
-    published, rng = [PublishedGame(seed) for seed in seeds], np.random.default_rng(0)
+    published, rng = [planet_wars(seed) for seed in seeds], np.random.default_rng(0)
     playing, outcomes = set(range(len(seeds))), []
     while playing:
         actions = sample_actions(venv.single_action_space, batch, rng)
@@ -99,10 +99,10 @@ def test_the_nearest_enemy_bot_plays_as_the_published_one(seed: int) -> None:
     venv = PlanetWarsVectorEnv(1, bot="nearest_enemy")
     batch, _ = venv.reset(seed=seed, options={"game_seeds": [seed]})
     me = int(venv.seats[0])
-    published, is_over = PublishedGame(seed), False
+    published, is_over = planet_wars(seed), False
     while not is_over:
         orders: list[Any] = [[], []]
-        orders[1 - me] = ENGINE.nearest_enemy({**vars(published.shown), "player": 2 - me})
+        orders[1 - me] = PLANET_WARS.nearest_enemy({**vars(published.shown), "player": 2 - me})
         own = batch.actions["Target"].actors  # selecting itself, a planet waits
         waits = {"Target": own, "Share": own.with_values(np.zeros(own.num_items, np.int64))}
         batch, rewards, terminated, _, _ = venv.step(waits)

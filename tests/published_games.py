@@ -32,27 +32,32 @@ def load_engine(name: str) -> ModuleType:
     return module
 
 
-ENGINE = load_engine("orbit_wars")
-
-
 class PublishedGame:
-    """One game, driven as `kaggle_environments.core` drives it."""
+    """One game, driven as `kaggle_environments.core` drives it.
 
-    def __init__(self, seed: int, num_players: int) -> None:
-        configuration = SimpleNamespace(cometSpeed=4.0, shipSpeed=6.0, episodeSteps=500)
-        self._env = SimpleNamespace(configuration=configuration, info={"seed": seed}, done=False)
+    `configuration` and `players`: of the engine, and what a player's observation has from the start.
+    """
+
+    def __init__(
+        self, engine: ModuleType, seed: int, players: list[dict[str, Any]], /, **configuration: Any
+    ) -> None:
+        self._engine = engine
+        options = SimpleNamespace(**configuration)
+        self._env = SimpleNamespace(configuration=options, info={"seed": seed}, done=False)
         self._states = [
-            SimpleNamespace(observation=SimpleNamespace(step=0), action=[], status="ACTIVE", reward=0)
-            for _ in range(num_players)
+            SimpleNamespace(
+                observation=SimpleNamespace(step=0, **known), action=[], status="ACTIVE", reward=0
+            )
+            for known in players
         ]
-        ENGINE.interpreter(self._states, self._env)
+        engine.interpreter(self._states, self._env)
         self._num_steps = 1
 
     def step(self, moves: list[list[list[float]]]) -> bool:
         """Play the moves of each player; return whether the game is over."""
         for state, action in zip(self._states, moves, strict=True):
             state.action = action
-        ENGINE.interpreter(self._states, self._env)
+        self._engine.interpreter(self._states, self._env)
         self.shown.step = self._num_steps
         self._num_steps += 1
         return bool(self._states[0].status == "DONE")
@@ -68,3 +73,20 @@ class PublishedGame:
     def observation(self, player: int) -> dict[str, Any]:
         """What the competition hands to a player."""
         return {**vars(self.shown), "player": player}
+
+
+ORBIT_WARS = load_engine("orbit_wars")
+PLANET_WARS = load_engine("planet_wars")
+
+
+def orbit_wars(seed: int, num_players: int) -> PublishedGame:
+    """A game of Orbit Wars."""
+    return PublishedGame(
+        ORBIT_WARS, seed, [{}] * num_players, cometSpeed=4.0, shipSpeed=6.0, episodeSteps=500
+    )
+
+
+def planet_wars(seed: int, max_turns: int = 200) -> PublishedGame:
+    """A game of Planet Wars."""
+    players = [{"player": player} for player in (1, 2)]
+    return PublishedGame(PLANET_WARS, seed, players, episodeSteps=max_turns, seed=seed, map="random")
