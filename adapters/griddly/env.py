@@ -6,7 +6,9 @@ from typing import Any
 
 from ...envs.errors import check_render_mode
 from ...envs.vector.one_lane_env import OneLaneEnv
+from .library import find_game
 from .make import make_lanes
+from .rules import read_rules
 from .vector_env import GriddlyVectorEnv
 
 
@@ -27,6 +29,9 @@ class GriddlyEnv(OneLaneEnv):
         opponents: "random", in games of several players: see `make_vec`.
         render_mode: None, or "rgb_array".
         options: those of `GriddlyOptions`, and `seed`.
+
+    Raises:
+        ValueError: a game of several players without opponents.
     """
 
     metadata: dict[str, Any] = GriddlyVectorEnv.metadata
@@ -40,5 +45,10 @@ class GriddlyEnv(OneLaneEnv):
         **options: Any,
     ) -> None:
         check_render_mode("GriddlyEnv", render_mode, self.metadata["render_modes"])
+        if opponents is None and (num_players := read_rules(find_game(game)).num_players) > 1:
+            raise ValueError(
+                f"GriddlyEnv: expected opponents='random' in {game}, a game of {num_players} players,"
+                " got None. In `ez.make_vec` each player is a lane"
+            )
         venv = make_lanes(_OneEpisode, game, opponents, render_mode=render_mode, **options)
         super().__init__(venv, is_seeded=options.get("seed") is not None)

@@ -253,11 +253,15 @@ def python_with(name: str, package: str) -> Path:
     """The Python of an environment in the folder, with `package` and Entitize; made if it does not exist."""
     assert ENVIRONMENTS is not None
     folder = Path(ENVIRONMENTS).resolve() / name
-    python = folder / "bin" / "python"
-    if not folder.exists():
-        venv.create(folder, with_pip=True)
+    python, is_made = folder / "bin" / "python", folder / "made"
+    if not is_made.exists():
+        venv.create(folder, with_pip=True, clear=True)
+        pins = re.findall(r"^torch==.*$", (CHECKOUT / "constraints.txt").read_text(), re.M)
+        (folder / "torch.txt").write_text("\n".join(pins))  # this build alone: others take gigabytes
         for packages in (package, f"{CHECKOUT}[train]"):  # one after the other: some ask for old Gymnasiums
-            subprocess.run([python, "-m", "pip", "install", packages], check=True)
+            command = [python, "-m", "pip", "install", "-q", "-c", folder / "torch.txt", packages]
+            subprocess.run(command, check=True)
+        is_made.touch()
     return python
 
 

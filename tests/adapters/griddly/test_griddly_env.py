@@ -384,6 +384,8 @@ def test_wrong_names_and_options_give_one_error(coins: str, tmp_path: Path) -> N
         ez.make_vec("Griddly/Sokoban", opponents="random")
     with raises(ValueError, "num_envs", 2, 3, "GriddlyRTS"):
         ez.make_vec("Griddly/GriddlyRTS", 3)
+    with raises(ValueError, "opponents", "'random'", 2, "GriddlyRTS"):
+        ez.make("Griddly/GriddlyRTS")
     for text in ("", "Environment: {}", "a: [", COINS.replace("Object: pit", "Object: pitt")):
         path = tmp_path / "wrong.yaml"
         path.write_text(text)
