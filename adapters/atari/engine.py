@@ -17,7 +17,7 @@ from .options import AtariOptions
 NOOP = "NOOP"
 
 
-class Outcome(NamedTuple):
+class ConsoleStep(NamedTuple):
     """The result of one step of a lane."""
 
     reward: float
@@ -104,7 +104,7 @@ class Console:
             self.ale.setDifficulty(self._options.difficulty)
         self._is_loaded = True
 
-    def step(self, action: int) -> Outcome:
+    def step(self, action: int) -> ConsoleStep:
         """Hold the controller for the frames of a step."""
         ale, frames = self.ale, self._options.frameskip
         count = frames if isinstance(frames, int) else int(self._random.integers(*frames))
@@ -117,7 +117,7 @@ class Console:
         if self._options.terminal_on_life_loss and lives < self.lives and not (terminated or truncated):
             terminated = self._has_next_life = True
         self.lives = lives
-        return Outcome(reward, terminated, truncated)
+        return ConsoleStep(reward, terminated, truncated)
 
     def frame(self) -> NDArray[np.uint8]:
         """Return what the screen shows (210, 160, 3)."""

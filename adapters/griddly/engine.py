@@ -19,7 +19,7 @@ _BLIND = "None"
 _NOTHING = np.zeros((0, 4), np.int32)
 
 
-class GameStep(NamedTuple):
+class GriddlyStep(NamedTuple):
     """The result of one step of a game."""
 
     rewards: Sequence[float]  # of each player
@@ -142,7 +142,7 @@ class Game:
         found = self.process.get_global_variable(self._variables)
         return [found[name] for name in self._variables]
 
-    def step(self, commands: Sequence[NDArray[np.int32]]) -> GameStep:
+    def step(self, commands: Sequence[NDArray[np.int32]]) -> GriddlyStep:
         """Play a step.
 
         Args:
@@ -156,7 +156,7 @@ class Game:
             rewards, is_over, info = self.process.step_parallel(np.concatenate(commands))
         else:
             rewards, is_over, info = self._step_units(commands)
-        return GameStep(rewards, is_over, info.get("PlayerResults", {}))
+        return GriddlyStep(rewards, is_over, info.get("PlayerResults", {}))
 
     def _step_units(self, commands: Sequence[NDArray[np.int32]]) -> tuple[list[float], bool, Any]:
         """Let the players command their objects one after the other, as the engine's own environment does.

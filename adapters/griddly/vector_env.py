@@ -13,7 +13,7 @@ from ...envs.errors import check_render_mode, whole_number
 from ...envs.vector.vector_env import StepResult
 from ...ragged import RaggedArray, concatenate, keep_freed_memory
 from .choices import ACTION, GriddlyChoices
-from .engine import Game, GameStep, load
+from .engine import Game, GriddlyStep, load
 from .features import GriddlyObserver
 from .library import find_game
 from .options import check_options
@@ -171,7 +171,7 @@ class GriddlyVectorEnv(EntityVectorEnv):
         self,
         ended: NDArray[np.int64],
         batch: EntityBatch,
-        outcomes: list[GameStep],
+        outcomes: list[GriddlyStep],
         rewards: NDArray[np.float32],
         info: dict[str, Any],
     ) -> EntityBatch:

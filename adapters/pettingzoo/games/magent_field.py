@@ -62,7 +62,7 @@ class MagentGroup:
 
 @dataclass(frozen=True)
 class MagentCast:
-    """Who is on a field: agents in the order of their groups, then walls. The same until an agent dies.
+    """The entities of a field: agents in the order of their groups, then walls. The same until an agent dies.
 
     Attributes:
         episode: the game's list of team sizes, which is another object in each episode.
