@@ -60,7 +60,7 @@ class GameViews:
         return view
 
 
-class Cast(NamedTuple):
+class AgentsInPlay(NamedTuple):
     """Which of L learning agents play in a game."""
 
     playing: list[str]  # all agents in play
@@ -93,7 +93,7 @@ class GameViewObserver(AgentObserver):
         self, game: PettingZooGame, agents: Sequence[str], views: GameViews, team: bool = False
     ) -> None:
         self._views, self._team = views, team
-        self._casts: dict[int, Cast] = {}  # by game
+        self._in_play: dict[int, AgentsInPlay] = {}  # by game
         choices = {agent: views.first.choices(agent) for agent in agents}
         whole = views.first.observe_team(tuple(agents)) if team else None
         alive = [agent for agent in agents if agent in game.agents]
@@ -140,25 +140,25 @@ class GameViewObserver(AgentObserver):
             return None
         parts, acting, actors = [], [], []
         for game in games:
-            cast = self._cast(game, agents)
+            in_play = self._agents_in_play(game, agents)
             game.doing = f"{self._views.kind.__name__}.observe_all"
             with guard(game):
-                seen = self._views.of(game).observe_all(cast.present)
+                seen = self._views.of(game).observe_all(in_play.present)
             if seen is None:
                 return None
-            _check_all(seen, self.observation_space, game, cast.present)
-            parts.append(seen if len(cast.present) == len(agents) else _spread(seen, cast.is_present))
+            _check_all(seen, self.observation_space, game, in_play.present)
+            parts.append(seen if len(in_play.present) == len(agents) else _spread(seen, in_play.is_present))
             own = parts[-1].own
-            if not cast.all_own or own.min() < 0:
-                missing = np.flatnonzero(cast.has_own & (own < 0))
+            if not in_play.all_own or own.min() < 0:
+                missing = np.flatnonzero(in_play.has_own & (own < 0))
                 if missing.size:
                     raise ObservationError(
                         f"{game.agent_label(agents[missing[0]])}: {self._views.kind.__name__}: expected an"
                         " entity of the agent, got none"
                     )
-                own = np.where(cast.has_own, own, -1)
+                own = np.where(in_play.has_own, own, -1)
             actors.append(own)
-            acting += cast.acting
+            acting += in_play.acting
         masks, labels = None, []
         if any(game.has_masks for game in games):
             masks = [mask for game in games for mask in game.masks(agents)]
@@ -169,14 +169,14 @@ class GameViewObserver(AgentObserver):
         batch = EntityBatch(whole.entities, whole.globals, self.actions.masks(acting, masks, labels, own))
         return batch, acting
 
-    def _cast(self, game: PettingZooGame, agents: Sequence[str]) -> Cast:
+    def _agents_in_play(self, game: PettingZooGame, agents: Sequence[str]) -> AgentsInPlay:
         """Return which of `agents` play in `game`; it rarely changes between steps."""
-        cast = self._casts.get(game.index)
-        if cast is None or cast.playing != game.agents:
+        in_play = self._in_play.get(game.index)
+        if in_play is None or in_play.playing != game.agents:
             playing = set(game.agents)
             acting = [agent if agent in playing else None for agent in agents]
             has_own = np.array([agent in self._own_entity for agent in acting], bool)
-            cast = self._casts[game.index] = Cast(
+            in_play = self._in_play[game.index] = AgentsInPlay(
                 list(game.agents),
                 [agent for agent in agents if agent in playing],
                 acting,
@@ -184,7 +184,7 @@ class GameViewObserver(AgentObserver):
                 has_own,
                 bool(has_own.all()),
             )
-        return cast
+        return in_play
 
     def _actor(self, observation: AgentObservation | None) -> int:
         """Return the index of the agent's own entity; -1 for global actions."""

@@ -14,7 +14,7 @@ from ...gymnasium.views.scope import ViewError
 from ..game_view import GameObservation, GameObservations
 from .known_game_view import KnownGameView
 from .magent_circles import observe_circles, rows_of_cells
-from .magent_field import NOBODY, Integers, MagentCast, MagentField, MagentGroup
+from .magent_field import NOBODY, Integers, MagentEntities, MagentField, MagentGroup
 
 _FOOD, _WALL = "Food", "Wall"
 _ARMIES = (("red", "Soldier", 0), ("blue", "Soldier", 1))
@@ -106,16 +106,16 @@ class MagentView(KnownGameView):
         team = [self.number(agent) for agent in agents]
         sides = [self._group_of[agent.rpartition("_")[0]].side for agent in agents]
         self._read()
-        field, cast, seen = self._field, self._field.cast, GameObservation()
-        own, ally = np.isin(cast.number, team), np.isin(self._side_of[cast.group], sides)
+        field, entities, seen = self._field, self._field.entities, GameObservation()
+        own, ally = np.isin(entities.number, team), np.isin(self._side_of[entities.group], sides)
         place = field.middle / (self.game.map_size - 1)
         rows = np.column_stack([place, field.hp, ally, own]).astype(np.float32)
-        types = self._type_of[cast.group]
+        types = self._type_of[entities.group]
         for kind, (name, features) in enumerate(self.entities.items()):
             here = types == kind
             seen.entities[name] = rows[here, : len(features)]
             if name not in (_FOOD, _WALL):
-                seen.ids[name] = self._names[cast.number[here]].tolist()
+                seen.ids[name] = self._names[entities.number[here]].tolist()
         return seen
 
     def choices(self, agent: str) -> tuple[str, ...]:
@@ -133,20 +133,20 @@ class MagentView(KnownGameView):
         if self._moment is not None and self._moment[0] is game.agents and self._moment[1] == game.frames:
             return
         last = self._observers
-        self._field = MagentField.read(game, self._groups, None if last is None else last.cast)
+        self._field = MagentField.read(game, self._groups, None if last is None else last.entities)
         self._moment = game.agents, game.frames
-        if last is None or self._field.cast is not last.cast:
-            last = self._observers = self._observers_of(self._field.cast)
+        if last is None or self._field.entities is not last.entities:
+            last = self._observers = self._observers_of(self._field.entities)
         self._observed = self._in_circles(self._field, last)
 
-    def _observers_of(self, cast: MagentCast) -> _Observers:
-        agents = np.flatnonzero((cast.number != NOBODY) & self._observes[cast.group])
-        entity = agents[np.argsort(cast.number[agents])]
-        group, number = cast.group[entity], cast.number[entity]
+    def _observers_of(self, entities: MagentEntities) -> _Observers:
+        agents = np.flatnonzero((entities.number != NOBODY) & self._observes[entities.group])
+        entity = agents[np.argsort(entities.number[agents])]
+        group, number = entities.group[entity], entities.number[entity]
         return _Observers(
-            cast,
-            self._type_of[cast.group],
-            self._side_of[cast.group],
+            entities,
+            self._type_of[entities.group],
+            self._side_of[entities.group],
             entity,
             group,
             self._radius_of[group],
@@ -157,7 +157,7 @@ class MagentView(KnownGameView):
         """Return the observations of all agents on the field."""
         rows, entities, bounds, own = observe_circles(
             field.corner,
-            field.cast.body,
+            field.entities.body,
             who.type_of,
             who.side,
             field.hp,
@@ -173,11 +173,11 @@ class MagentView(KnownGameView):
 
 
 class _Observers(NamedTuple):
-    """The A observing agents of a cast, by their numbers."""
+    """The A observing agents of a field, by their numbers."""
 
-    cast: MagentCast
-    type_of: Integers  # of each entity of the cast (E,)
-    side: Integers  # of each entity of the cast (E,)
+    entities: MagentEntities
+    type_of: Integers  # of each entity (E,)
+    side: Integers  # of each entity (E,)
     entity: Integers  # of each agent (A,)
     group: Integers  # of each agent (A,)
     radius: Integers  # of each agent's circle (A,)
@@ -213,7 +213,7 @@ class _Observations:
             start, end = self.bounds[kind * len(self.own) + place :][:2]
             seen.entities[name] = self.rows[start:end, : len(features)].copy()
             if name not in (_FOOD, _WALL):
-                seen.ids[name] = self.names[self.who.cast.number[self.others[start:end]]].tolist()
+                seen.ids[name] = self.names[self.who.entities.number[self.others[start:end]]].tolist()
         return seen
 
     def of_all(self, agents: Sequence[str]) -> GameObservations:

@@ -61,7 +61,7 @@ class MagentGroup:
 
 
 @dataclass(frozen=True)
-class MagentCast:
+class MagentEntities:
     """The entities of a field: agents in the order of their groups, then walls. The same until an agent dies.
 
     Attributes:
@@ -81,7 +81,7 @@ class MagentCast:
     walls: NDArray[np.int32]
 
     @classmethod
-    def read(cls, game: Any, groups: Sequence[MagentGroup], counts: list[int]) -> MagentCast:
+    def read(cls, game: Any, groups: Sequence[MagentGroup], counts: list[int]) -> MagentEntities:
         walls = game.env._get_walls_info()
         number = [game.env.get_agent_id(group.handle) for group in groups]
         number = np.concatenate([*number, np.full(len(walls), NOBODY)])
@@ -99,37 +99,37 @@ class MagentCast:
 
 @dataclass(frozen=True)
 class MagentField:
-    """Positions and hit points of all entities, in the order of the cast.
+    """Positions and hit points of all entities, in the order of `entities`.
 
     Attributes:
-        cast: who they are.
+        entities: which they are; the same object until an agent dies.
         corner: x, y of the body's upper left cell (E, 2).
         hp: the remaining share of full hit points; 0 for walls (E,).
     """
 
-    cast: MagentCast
+    entities: MagentEntities
     corner: NDArray[np.int32]
     hp: NDArray[np.float64]
 
     @classmethod
-    def read(cls, game: Any, groups: Sequence[MagentGroup], last: MagentCast | None) -> MagentField:
-        """Read the field; `last` is the cast of the last one that was read."""
+    def read(cls, game: Any, groups: Sequence[MagentGroup], last: MagentEntities | None) -> MagentField:
+        """Read the field; `last` has the entities of the last one that was read."""
         corners = [game.env.get_pos(group.handle) for group in groups]
         counts = [len(corner) for corner in corners]
-        cast = last
-        if cast is None or cast.episode is not game.team_sizes or cast.counts != counts:
-            cast = MagentCast.read(game, groups, counts)
+        entities = last
+        if entities is None or entities.episode is not game.team_sizes or entities.counts != counts:
+            entities = MagentEntities.read(game, groups, counts)
         hp = [_life(game, group, count) for group, count in zip(groups, counts, strict=True) if count]
         return cls(
-            cast,
-            np.concatenate([*corners, cast.walls]),
-            np.concatenate([*hp, np.zeros(len(cast.walls))]),
+            entities,
+            np.concatenate([*corners, entities.walls]),
+            np.concatenate([*hp, np.zeros(len(entities.walls))]),
         )
 
     @property
     def middle(self) -> NDArray[np.float64]:
         """x, y of the bodies' middles (E, 2)."""
-        return self.corner + (self.cast.body[:, None] - 1) / 2
+        return self.corner + (self.entities.body[:, None] - 1) / 2
 
 
 def _life(game: Any, group: MagentGroup, count: int) -> NDArray[np.float32]:
