@@ -149,7 +149,7 @@ class SimulatedActor:
     def __init__(self, process: Any, index: int) -> None:
         self._process, self._index = process, index
 
-    def call(self, method: str, *arguments: Any) -> Callable[[float], Any]:
+    def call(self, method: str, *arguments: Any) -> Callable[[float | None], Any]:
         reference = self._process.answer.remote(self._index, method)
         return lambda seconds: ray.get(reference, timeout=seconds)
 

@@ -77,7 +77,7 @@ def main(arguments: Sequence[str]) -> int:
         raise UserError("--ray-staleness: expected it together with --ray, got it without. Remove it")
     if chosen.ray is not None and settings.env.id == LISTEN:
         raise UserError("--ray: expected environments that actors can make, got --listen")
-    actors = None if chosen.ray is None else Actors(chosen.ray, chosen.ray_staleness)
+    actors = None if chosen.ray is None else Actors(chosen.ray, chosen.ray_staleness, chosen.ray_timeout)
     run = chosen.resume or chosen.run or default_run_folder(settings)
     stop = threading.Event()
     try:

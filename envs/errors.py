@@ -56,6 +56,19 @@ def whole_number(where: str, value: Any, least: int = 1) -> int:
     return int(value)
 
 
+def seconds_or_none(where: str, value: Any) -> float | None:
+    """Return `value` if it is a positive number of seconds, or None for no limit.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
+        raise ValueError(f"{where}: expected a positive number of seconds or None, got {value!r}")
+    return float(value)
+
+
 def check_range(where: str, value: Any, low: int, high: int = 2**31 - 1) -> None:
     """Check that `value` is a whole number from `low` to `high`.
 

@@ -17,16 +17,22 @@ from .network_options import ROGUE_NET
 
 @dataclass(frozen=True)
 class Actors:
-    """Number of actors, and of updates that they may be behind; a resumed run may have others."""
+    """Number of actors, of updates that they may be behind, and of seconds that a rollout may take.
+
+    A resumed run may have others.
+    """
 
     count: int
     staleness: int = 0
+    timeout: float = 300.0
 
     def __post_init__(self) -> None:
         if self.count < 1:
             raise UserError(f"--ray: expected at least 1, got {self.count}")
         if self.staleness < 0:
             raise UserError(f"--ray-staleness: expected at least 0, got {self.staleness}")
+        if not self.timeout > 0:
+            raise UserError(f"--ray-timeout: expected more than 0 seconds, got {self.timeout:g}")
 
 
 def check_actors(config: TrainConfig, actors: Actors, ranks: Ranks) -> None:
@@ -66,6 +72,7 @@ def ray_rollouts(config: TrainConfig, policy: Policy, actors: Actors) -> Iterato
             actors.count,
             num_envs=config.env.num_envs,
             staleness=actors.staleness,
+            actor_timeout=actors.timeout,
             view=share.view or None,
             **share.kwargs,
         )

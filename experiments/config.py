@@ -138,6 +138,8 @@ class TrainArguments:
     """Play in so many actors of Ray (docs/scaling.md); a resumed run may have others."""
     ray_staleness: int = 0
     """With --ray: updates that actors may be behind. 0: they wait for each; 1: they play meanwhile."""
+    ray_timeout: float = 300.0
+    """With --ray: seconds that an actor may take for a rollout, before it is started again."""
     progress: Detail = "short"
     """Lines of progress: none, short, or full (episode length, losses and shares of time as well)."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import entitize as ez
 from entitize.trainers.distributed import ActorRollouts, RolloutActor
-from entitize.trainers.distributed.actor_rollouts import ActorLost, RemoteActor
+from entitize.trainers.distributed.actor_rollouts import ActorLost, RemoteActor, Wait
 
 
 class LocalActor:
@@ -31,14 +31,21 @@ class LocalActor:
         # A copy, as a rollout is valid until the next call.
         return copy.deepcopy(getattr(self._actor, method)(*arguments))
 
-    def call(self, method: str, *arguments: Any) -> Callable[[float], Any]:
+    def call(self, method: str, *arguments: Any) -> Wait:
         self.calls.append((method, arguments))
         future: Future[Any] = self._thread.submit(self._run, method, arguments)
-        return future.result
+
+        def wait(seconds: float | None) -> Any:
+            try:
+                return future.result(seconds)
+            except TimeoutError as error:
+                raise ActorLost(f"no answer within {seconds:g} s") from error
+
+        return wait
 
     def kill(self) -> None:
         self.is_lost = True
-        self._thread.shutdown()
+        self._thread.shutdown(wait=False)
 
 
 class LocalRollouts(ActorRollouts):

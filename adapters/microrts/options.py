@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from ...envs.errors import whole_number
+from ...envs.errors import seconds_or_none, whole_number
 from .java.bots import USUAL_BOT, USUAL_BOT_PARTIAL, check_bot
 from .java.games import GameSetup
 from .java.maps import Map, find_map
@@ -53,11 +52,7 @@ class Options:
         for name in ("partial_observability", "mask_reserved"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name}: expected True or False, got {getattr(self, name)!r}")
-        seconds = self.bot_timeout
-        if seconds is not None and (
-            isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf
-        ):
-            raise ValueError(f"bot_timeout: expected a number of seconds above 0, or None, got {seconds!r}")
+        seconds_or_none("bot_timeout", self.bot_timeout)
 
 
 def check_options(options: Mapping[str, Any], beside: Iterable[str] = ()) -> Options:

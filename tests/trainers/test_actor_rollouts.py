@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import threading
 from typing import Any
 
 import entitize as ez
@@ -23,7 +25,7 @@ from entitize.trainers.ranks import Ranks
 from entitize.trainers.rollout import Rollout
 from entitize.trainers.schedule import Clock
 
-from facts import raises
+from facts import mentions, raises
 from local_actors import LocalRollouts
 
 
@@ -181,6 +183,31 @@ def test_an_actor_that_is_lost_each_time_is_an_error() -> None:
         assert len(trainer.collect()) == 16, "the next rollout begins new episodes"
 
 
+def test_an_actor_that_hangs_is_started_again(caplog: pytest.LogCaptureFixture) -> None:
+    policy, hangs, ends = network("MultiSnake"), threading.Event(), threading.Event()
+
+    def make(num_envs: int) -> ez.EntityVectorEnv:
+        venv = ez.make_vec("MultiSnake", num_envs)
+        whole = venv.step
+
+        def step(actions: Any) -> Any:
+            if hangs.is_set():
+                hangs.clear()
+                ends.wait(60)
+            return whole(actions)
+
+        venv.step = step  # type: ignore[method-assign]
+        return venv
+
+    with LocalRollouts(make, policy, 1, 2, actor_timeout=2) as rollouts:
+        trainer = PPO(policy, rollouts, CONFIG)
+        trainer.collect()
+        hangs.set()
+        assert len(trainer.collect()) == 8 and rollouts.restarts == 1
+        ends.set()
+    assert re.search(mentions("actor 0", "2 s"), caplog.text)
+
+
 @pytest.mark.parametrize(
     ("where", "facts"),
     [
@@ -207,6 +234,10 @@ def test_what_cannot_be_played_by_actors_is_refused() -> None:
         LocalRollouts("MultiSnake", policy, 2, 3)
     with raises(ValueError, "num_actors", 0):
         LocalRollouts("MultiSnake", policy, 0, 0)  # as many environments as actors
+    with raises(ValueError, "actor_timeout", 0):
+        LocalRollouts("MultiSnake", policy, 2, 4, actor_timeout=0)
+    with raises(ValueError, "LocalRollouts", "policy", "actions", "SelectEntity"):
+        LocalRollouts("CherryPick", policy, 2, 4)
     spaces = policy.observation_space, policy.action_space
     with raises(TypeError, "RogueNet", "Linear"):
         LocalRollouts("MultiSnake", torch.nn.Linear(1, 1), 2, 4)  # type: ignore[arg-type]
@@ -265,6 +296,7 @@ def test_without_ray_the_error_names_the_extra() -> None:
         ("--ray 3 --env.num-envs 4", ("num_envs", "multiple", 3, 4)),
         ("--ray 0", ("--ray", "at least 1", 0)),
         ("--ray 1 --ray-staleness -1", ("--ray-staleness", -1)),
+        ("--ray 1 --ray-timeout 0", ("--ray-timeout", 0)),
         ("--ray-staleness 1", ("--ray-staleness", "--ray")),
         ("--ray 2 --config microrts_selfplay", ("--ray", "opponents")),
         ("--ray 2 --config procgen_impala", ("--ray", "ImpalaNet")),

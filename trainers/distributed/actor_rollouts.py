@@ -5,6 +5,7 @@ Shape alphabet: P numbers of all parameters.
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable
@@ -16,10 +17,11 @@ from numpy.typing import NDArray
 
 from ...envs import EntityBatch
 from ...envs.batch import concatenate_batches
-from ...envs.errors import whole_number
+from ...envs.errors import seconds_or_none, whole_number
 from ...policies import Policy, RogueNet
 from ...policies.engines.engine_limits import fused_limit
 from ...policies.engines.fused_engine import Parameters
+from ...policies.inputs import Inputs
 from ...policies.kernels.fused_network import FusedNetwork
 from ..config import PPOConfig
 from ..rollout import Rollout
@@ -27,8 +29,15 @@ from ..rollout_source import RolloutSource
 from ..runs.guard import NonFiniteError
 from ..schedule import Clock
 
-#: Seconds after which an actor that has not answered is taken for dead: longer than a rollout takes.
-PATIENCE = 1800.0
+#: Seconds that an actor may take to answer, by default.
+ACTOR_TIMEOUT = 300.0
+#: Until its first rollout an actor may take this many times as long: environments and kernels are made.
+_FIRST_TIME = 10
+
+_log = logging.getLogger(__name__)
+
+
+Wait = Callable[[float | None], Any]
 
 
 class ActorError(RuntimeError):
@@ -42,12 +51,12 @@ class ActorLost(Exception):
 class RemoteActor(Protocol):
     """Interface of a `RolloutActor` in another process."""
 
-    def call(self, method: str, *arguments: Any) -> Callable[[float], Any]:
+    def call(self, method: str, *arguments: Any) -> Wait:
         """Ask for a call of `method`, after those that were asked for before.
 
         Returns:
-            a function that waits so many seconds for the result, and returns it. It raises what the method
-            raised, or ActorLost.
+            a function that waits so many seconds for the result (None: forever), and returns it. It raises
+            what the method raised, or ActorLost.
         """
         ...
 
@@ -63,7 +72,7 @@ class _Request:
     number: int
     weights: Any
     fraction: float
-    result: Callable[[float], Any]
+    result: Wait
 
 
 @dataclass(eq=False)
@@ -74,6 +83,7 @@ class _Member:
     actor: RemoteActor
     requests: deque[_Request] = field(default_factory=deque)
     losses: int = 0  # since its last rollout
+    has_played: bool = False  # a rollout, since it was started
 
 
 class ActorRollouts(RolloutSource):
@@ -92,21 +102,30 @@ class ActorRollouts(RolloutSource):
         policy: what the trainer learns.
         staleness: see above.
         max_restarts: how often an actor may be lost without a rollout in between.
+        actor_timeout: seconds that an actor may take for a rollout, ten times as long for its first one; then
+            it is ended and started again. None: no limit.
 
     Raises:
-        TypeError, ValueError: a number is out of its range, `num_envs` is no multiple of `num_actors`, or
-            `policy` is no RogueNet that the kernels compute.
+        TypeError, ValueError: a number is out of its range, `num_envs` is no multiple of `num_actors`,
+            `policy` is no RogueNet that the kernels compute, or it does not fit the environments.
         ActorError: an actor can't make its environments.
     """
 
     def __init__(
-        self, policy: Policy, num_actors: int, num_envs: int, staleness: int = 0, max_restarts: int = 3
+        self,
+        policy: Policy,
+        num_actors: int,
+        num_envs: int,
+        staleness: int = 0,
+        max_restarts: int = 3,
+        actor_timeout: float | None = ACTOR_TIMEOUT,
     ) -> None:
         where = type(self).__name__
         self.num_actors = whole_number(f"{where}: num_actors", num_actors)
         self.num_envs = whole_number(f"{where}: num_envs", num_envs)
         self.staleness = whole_number(f"{where}: staleness", staleness, 0)
         self.max_restarts = whole_number(f"{where}: max_restarts", max_restarts, 0)
+        self.actor_timeout = seconds_or_none(f"{where}: actor_timeout", actor_timeout)
         if num_envs % num_actors:
             raise ValueError(f"num_envs: expected a multiple of the {num_actors} actors, got {num_envs}")
         self._share = num_envs // num_actors
@@ -121,13 +140,23 @@ class ActorRollouts(RolloutSource):
         self._fraction = 0.0
 
     def start_actors(self) -> None:
-        """Start all actors and let them make their environments; call it once."""
+        """Start all actors and let them make their environments; call it once.
+
+        Raises:
+            ActorError: an actor can't make its environments.
+            ValueError: the policy does not fit them.
+        """
         self._members = [_Member(index, self.start_actor(index)) for index in range(self.num_actors)]
         results = [member.actor.call("make", self._share) for member in self._members]
         made = [
             self._answer(member, result, "its environments can't be made")
             for member, result in zip(self._members, results, strict=True)
         ]
+        policy = self._policy
+        try:
+            Inputs(policy.observation_space, policy.settings).adapt_to(made[0].observation_space)
+        except ValueError as error:
+            raise ValueError(f"{type(self).__name__}: the policy does not fit make_env: {error}") from error
         self.single_observation_space = made[0].observation_space
         self.single_action_space = made[0].action_space
         spec = made[0].vector_spec
@@ -181,7 +210,7 @@ class ActorRollouts(RolloutSource):
         for member in self._members:
             self._answer(member, self._open(member), "its network can't be made")
 
-    def _open(self, member: _Member) -> Callable[[float], Any]:
+    def _open(self, member: _Member) -> Wait:
         space, options = self._policy.observation_space, self._policy.config
         return member.actor.call("open", space, options, self._num_steps)
 
@@ -249,7 +278,7 @@ class ActorRollouts(RolloutSource):
                 self._renew(member, error)
                 continue
             member.requests.popleft()
-            member.losses = 0
+            member.losses, member.has_played = 0, True
             return rollout
 
     def _renew(self, member: _Member, error: ActorLost) -> None:
@@ -268,8 +297,9 @@ class ActorRollouts(RolloutSource):
             member.losses += 1
             if member.losses > self.max_restarts:
                 raise ActorError(
-                    f"actor {member.index}: ended {member.losses} times without a rollout in between: {error}"
+                    f"actor {member.index}: lost {member.losses} times without a rollout in between: {error}"
                 ) from error
+            _log.warning("actor %d is started again: %s", member.index, error)
             try:
                 self._start_again(member)
                 batch: EntityBatch = self._result(
@@ -282,26 +312,29 @@ class ActorRollouts(RolloutSource):
     def _start_again(self, member: _Member) -> None:
         member.actor.kill()
         self.restarts += 1
-        member.actor = self.start_actor(member.index)
+        member.actor, member.has_played = self.start_actor(member.index), False
         self._result(member, member.actor.call("make", self._share))
         self._result(member, self._open(member))
 
-    def _answer(self, member: _Member, result: Callable[[float], Any], what: str) -> Any:
+    def _answer(self, member: _Member, result: Wait, what: str) -> Any:
         """Return the result of a call before there are episodes to lose."""
         try:
             return self._result(member, result)
         except ActorLost as error:
             raise ActorError(f"actor {member.index}: {what}: {error}") from error
 
-    def _result(self, member: _Member, result: Callable[[float], Any]) -> Any:
+    def _result(self, member: _Member, result: Wait) -> Any:
         """Return the result of a call.
 
         Raises:
             ActorLost: there is none.
             ActorError: the call raised an error; the message names actor and error.
         """
+        seconds = self.actor_timeout
+        if seconds is not None and not member.has_played:
+            seconds *= _FIRST_TIME
         try:
-            return result(PATIENCE)
+            return result(seconds)
         except ActorLost:
             raise
         except NonFiniteError as error:
@@ -313,7 +346,7 @@ class ActorRollouts(RolloutSource):
             raise ActorError(f"actor {member.index}: {type(error).__name__}: {error}") from error
 
 
-def _nothing(_: float) -> Any:
+def _nothing(_: float | None) -> Any:
     raise AssertionError("the request was not sent")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ...adapters.environment_resolver import EnvSource, make_vec
 from ...policies import Policy
 from .actor import RolloutActor
-from .actor_rollouts import ActorError, ActorLost, ActorRollouts, RemoteActor
+from .actor_rollouts import ACTOR_TIMEOUT, ActorError, ActorLost, ActorRollouts, RemoteActor, Wait
 
 if TYPE_CHECKING:
     from ...adapters.gymnasium.views import View
@@ -57,7 +57,7 @@ class RayRollouts(ActorRollouts):
         policy: what the trainer learns: a RogueNet that acts without torch (docs/runtime.md).
         num_actors: how many processes play.
         num_envs: environments of all actors together; None: one for each.
-        staleness, max_restarts: see `ActorRollouts`.
+        staleness, max_restarts, actor_timeout: see `ActorRollouts`.
         view, kwargs: as for `ez.make_vec`.
 
     Raises:
@@ -73,12 +73,12 @@ class RayRollouts(ActorRollouts):
         num_envs: int | None = None,
         staleness: int = 0,
         max_restarts: int = 3,
+        actor_timeout: float | None = ACTOR_TIMEOUT,
         view: View | Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            policy, num_actors, num_actors if num_envs is None else num_envs, staleness, max_restarts
-        )
+        num_envs = num_actors if num_envs is None else num_envs
+        super().__init__(policy, num_actors, num_envs, staleness, max_restarts, actor_timeout)
         self._make_venv = partial(make_vec, make_env, view=view, **kwargs)
         self._owns_ray = _start_ray(num_actors)
         try:
@@ -135,7 +135,7 @@ class _RayActor:
     def __init__(self, handle: Any) -> None:
         self._handle = handle
 
-    def call(self, method: str, *arguments: Any) -> Callable[[float], Any]:
+    def call(self, method: str, *arguments: Any) -> Wait:
         """Ask for a call; see `RemoteActor`."""
         return partial(_wait, getattr(self._handle, method).remote(*arguments))
 
@@ -144,7 +144,7 @@ class _RayActor:
         ray.kill(self._handle)
 
 
-def _wait(reference: Any, seconds: float) -> Any:
+def _wait(reference: Any, seconds: float | None) -> Any:
     """Return an actor's result.
 
     Raises:
@@ -155,6 +155,8 @@ def _wait(reference: Any, seconds: float) -> Any:
     except (RayActorError, ObjectLostError) as error:
         raise ActorLost(f"{type(error).__name__}: its process ended") from error
     except GetTimeoutError as error:
-        raise ActorLost(f"no answer within {seconds:.0f} s") from error
+        raise ActorLost(
+            f"no answer within {seconds:g} s. For slow environments pass a longer actor_timeout, or None"
+        ) from error
     except RayTaskError as error:
         raise error.cause from error

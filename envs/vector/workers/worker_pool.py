@@ -21,7 +21,7 @@ from gymnasium.vector import VectorEnv
 
 from ....ragged import RaggedArray
 from ...batch.entity_batch import EntityBatch
-from ...errors import WorkerError
+from ...errors import WorkerError, seconds_or_none
 from ...spaces import EntitySpace
 from ..vector_env import StepResult
 from .shared_memory import GrowingBlock, StepLayout, actions_size, write_actions
@@ -196,11 +196,7 @@ class WorkerPool:
 
     @timeout.setter
     def timeout(self, seconds: float | None) -> None:
-        if seconds is not None and not seconds > 0:
-            raise ValueError(
-                f"worker_timeout: expected a positive number of seconds or None, got {seconds!r}"
-            )
-        self._timeout = seconds
+        self._timeout = seconds_or_none("worker_timeout", seconds)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
