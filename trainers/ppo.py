@@ -1,7 +1,7 @@
 """`PPO`: proximal policy optimization over ragged batches.
 
-`docs/ppo.md` explains how losses of many actors combine, when the normalization statistics change and what a
-resumed run repeats.
+`docs/ppo.md` explains how losses of many actors combine and when the normalization statistics change, and
+`docs/runs.md` what a resumed run repeats.
 
 Shape alphabet: T steps, E environments.
 """
