@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, TypeVar
 
 import gymnasium
 import numpy as np
@@ -11,6 +12,8 @@ import numpy as np
 from ..suggestions import did_you_mean
 
 __all__ = ["ActionError", "ConformanceError", "ObservationError", "WorkerError"]
+
+Options = TypeVar("Options")
 
 
 class ObservationError(ValueError):
@@ -89,6 +92,28 @@ def check_option_names(where: str, names: Iterable[str], known: Iterable[str]) -
     for name in names:
         if name not in known:
             raise TypeError(f"{where}: unknown option {name!r}{did_you_mean(name, known, 1)}")
+
+
+def checked_options(where: str, kind: type[Options], options: Mapping[str, Any]) -> Options:
+    """Return keyword arguments as an object of the dataclass `kind`, which checks their ranges.
+
+    Raises:
+        TypeError: an unknown option; the nearest is suggested.
+    """
+    dataclass: Any = kind
+    check_option_names(where, options, (field.name for field in fields(dataclass)))
+    return kind(**options)
+
+
+def check_flags(options: object, *names: str) -> None:
+    """Check that these attributes of `options` are True or False.
+
+    Raises:
+        TypeError: one is not.
+    """
+    for name in names:
+        if not isinstance(getattr(options, name), bool):
+            raise TypeError(f"{name}: expected True or False, got {getattr(options, name)!r}")
 
 
 def positive_number(where: str, value: Any) -> float:

@@ -68,6 +68,7 @@ class Console:
         self._random = np.random.default_rng()  # of frame skips and of frames without an action
         self._is_loaded = False
         self._has_next_life = False  # an episode has ended, but not its game
+        self._is_restored = False  # no frame has been drawn since
         self.ale = _emulator()
         self.ale.setFloat("repeat_action_probability", options.repeat_action_probability)
         if options.max_num_frames_per_episode is not None:
@@ -84,7 +85,7 @@ class Console:
             self.ale.reset_game()
         elif not self._has_next_life:
             self.ale.reset_game()
-        self._has_next_life = False
+        self._has_next_life = self._is_restored = False
         if self._options.noop_max:
             for _ in range(int(self._random.integers(1, self._options.noop_max + 1))):
                 self.ale.act(0)
@@ -111,6 +112,7 @@ class Console:
         reward = 0
         for _ in range(count):
             reward += ale.act(action)
+        self._is_restored = False
         terminated = ale.game_over(with_truncation=False)
         lives = ale.lives()
         truncated = ale.game_truncated() and not terminated
@@ -120,8 +122,15 @@ class Console:
         return ConsoleStep(reward, terminated, truncated)
 
     def frame(self) -> NDArray[np.uint8]:
-        """Return what the screen shows (210, 160, 3)."""
-        frame: NDArray[np.uint8] = self.ale.getScreenRGB()
+        """Return what the screen shows (210, 160, 3); after `set_state`, what it shows a frame later."""
+        ale = self.ale
+        if not self._is_restored:
+            frame: NDArray[np.uint8] = ale.getScreenRGB()
+            return frame
+        state = ale.cloneState(include_rng=True)
+        ale.act(0)
+        frame = ale.getScreenRGB()
+        ale.restoreState(state)
         return frame
 
     def get_state(self) -> tuple[bytes, NDArray[np.uint64]]:
@@ -134,7 +143,7 @@ class Console:
         return self.ale.cloneState(include_rng=True).serialize(), numbers
 
     def set_state(self, saved: bytes, numbers: NDArray[np.uint64]) -> None:
-        """Go back to what `get_state` returned. The screen shows it after the next step.
+        """Go back to what `get_state` returned.
 
         Raises:
             ValueError: the state is damaged or of another game.
@@ -153,6 +162,7 @@ class Console:
             "uinteger": words[5],
         }
         self.lives = self.ale.lives()
+        self._has_next_life, self._is_restored = False, True
 
 
 def _emulator() -> Any:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-from ...envs.errors import check_option_names, check_range
+from ...envs.errors import check_flags, check_range
 
 
 @dataclass(frozen=True)
@@ -29,10 +28,7 @@ class AtariOptions:
     terminal_on_life_loss: bool = False  # end the episode with each life; the game goes on in the next one
 
     def __post_init__(self) -> None:
-        for name in ("full_action_space", "terminal_on_life_loss"):
-            value = getattr(self, name)
-            if not isinstance(value, bool):
-                raise TypeError(f"{name}: expected True or False, got {value!r}")
+        check_flags(self, "full_action_space", "terminal_on_life_loss")
         if isinstance(self.frameskip, tuple | list):
             self._check_range(*self.frameskip)
             object.__setattr__(self, "frameskip", tuple(self.frameskip))
@@ -66,14 +62,3 @@ class AtariOptions:
         value = getattr(self, name)
         if value is not None and value not in available:
             raise ValueError(f"{name}: expected one of {', '.join(map(str, available))}, got {value!r}")
-
-
-def check_options(options: Mapping[str, Any]) -> AtariOptions:
-    """Return keyword arguments as `AtariOptions`.
-
-    Raises:
-        TypeError: an unknown option; the nearest is suggested.
-        ValueError: an option that is out of its range, by name.
-    """
-    check_option_names("Atari", options, (field.name for field in fields(AtariOptions)))
-    return AtariOptions(**options)

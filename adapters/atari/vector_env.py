@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from ...envs import EntityActionSpace, EntityBatch, EntityVectorEnv, GlobalCategorical
-from ...envs.errors import check_render_mode, whole_number
+from ...envs.errors import check_render_mode, checked_options, whole_number
 from ...envs.registration import share_lanes
 from ...envs.vector.saved_state import check_arrays
 from ...envs.vector.vector_env import StepResult
@@ -21,7 +21,7 @@ from .engine import NOOP, Console, legal_actions, load_cartridge
 from .features import ACTION, LENGTH, AtariObserver
 from .game import SCREEN_HEIGHT, SCREEN_WIDTH
 from .games import find_game
-from .options import check_options
+from .options import AtariOptions
 
 _RAM_BYTES = 128
 
@@ -79,14 +79,15 @@ class AtariVectorEnv(EntityVectorEnv):
         self.game = find_game(game)
         self.num_envs = whole_number("num_envs", num_envs)
         check_render_mode("AtariVectorEnv", render_mode, self.metadata["render_modes"])
-        self.options = check_options(options)
+        self.options = checked_options("Atari", AtariOptions, options)
         cartridge = load_cartridge(self.game.rom)
         self.options.check_choice("mode", cartridge.modes)
         self.options.check_choice("difficulty", cartridge.difficulties)
         keep_freed_memory()
         self.render_mode = render_mode
-        skip = np.mean(self.options.frameskip)
-        self.metadata = {**self.metadata, "render_fps": max(1, round(60 / float(skip)))}
+        skip = self.options.frameskip
+        frames = skip if isinstance(skip, int) else (skip[0] + skip[1] - 1) / 2
+        self.metadata = {**self.metadata, "render_fps": max(1, round(60 / frames))}
         names = legal_actions() if self.options.full_action_space else cartridge.actions
         actions = EntityActionSpace({ACTION: GlobalCategorical(names)}, optional=True)
         self._actions = np.array([ale_py.Action.__members__[name].value for name in names])

@@ -78,6 +78,7 @@ class Game:
             self.process.seed(seed)
             self.process.reset()
         except Exception as error:  # of many classes, from a parser in C++
+            self._level = None  # so that the next attempt loads a level again
             raise ValueError(f"{where}: the engine does not start it: {error}") from error
         if is_new:
             self._check_avatars(where)

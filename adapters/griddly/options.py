@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from ...envs.errors import check_option_names, whole_number
+from ...envs.errors import check_flags, whole_number
 from ...suggestions import did_you_mean
 from .rules import Rules
 
@@ -30,10 +29,7 @@ class GriddlyOptions:
     partial_observability: bool = True  # observe the window of the game around the avatar, where it has one
 
     def __post_init__(self) -> None:
-        for name in ("masks", "partial_observability"):
-            value = getattr(self, name)
-            if not isinstance(value, bool):
-                raise TypeError(f"{name}: expected True or False, got {value!r}")
+        check_flags(self, "masks", "partial_observability")
         if self.max_steps is not None:
             whole_number("max_steps", self.max_steps)
         if isinstance(self.exclude, str):
@@ -61,29 +57,17 @@ class GriddlyOptions:
         """Return the levels of which one is drawn for each episode."""
         if self.level is None:
             found: Sequence[int | str] = range(rules.num_levels)
-        elif isinstance(self.level, int | str):
-            found = [self.level]
+        elif isinstance(self.level, Sequence) and not isinstance(self.level, str):
+            found = self.level
         else:
-            found = list(self.level)
+            found = [self.level]
         if not found:
             raise ValueError(f"level: expected at least one level, got none of {rules.name}")
+        found = [level if isinstance(level, str) else whole_number("level", level, 0) for level in found]
         for level in found:
-            if isinstance(level, str):
-                continue
-            if whole_number("level", level, 0) >= rules.num_levels:
+            if not isinstance(level, str) and level >= rules.num_levels:
                 raise ValueError(
                     f"level: expected a number below {rules.num_levels}, as {rules.name} has so many levels,"
                     f" or the text of a level, got {level}"
                 )
         return tuple(found)
-
-
-def check_options(options: Mapping[str, Any]) -> GriddlyOptions:
-    """Return keyword arguments as `GriddlyOptions`.
-
-    Raises:
-        TypeError: an unknown option; the nearest is suggested.
-        ValueError: an option that is out of its range, by name.
-    """
-    check_option_names("Griddly", options, (field.name for field in fields(GriddlyOptions)))
-    return GriddlyOptions(**options)

@@ -92,17 +92,20 @@ def read_rules(path: Path) -> Rules:
     Raises:
         ValueError: it is no game in GDY.
     """
-    text = path.read_text(encoding="utf-8")
     try:
-        loader = _Loader(text)
-        node = loader.get_single_node()
-        game = loader.construct_document(node)
-        environment = game["Environment"]
-        objects = {item["Name"]: _names(item.get("Variables")) for item in game["Objects"]}
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
+        return _parse(path, path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(
             f"Griddly: {path}: expected a game in GDY (Environment, Actions and Objects): {error!r}"
         ) from error
+
+
+def _parse(path: Path, text: str) -> Rules:
+    loader = _Loader(text)
+    node = loader.get_single_node()
+    game = loader.construct_document(node)
+    environment = game["Environment"]
+    objects = {item["Name"]: _names(item.get("Variables")) for item in game["Objects"]}
     player = environment.get("Player") or {}
     levels = environment.get("Levels") or []
     # By the command "rot", or because a level says so ("A/U").
@@ -172,8 +175,10 @@ def _time_limits(termination: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     for condition in termination.get("End") or ():
         for part in condition.get("Conditions", [condition]):
             for name, values in part.items():
-                if name in _COMPARE and isinstance(values, list) and values[0] == "_steps":
-                    yield name, int(values[1])
+                if name not in _COMPARE or not isinstance(values, list):
+                    continue
+                if values[0] == "_steps" and isinstance(values[1], int):
+                    yield name, values[1]
 
 
 def _observers(objects: Mapping[str, tuple[str, ...]], turns: bool) -> list[str]:

@@ -9,14 +9,14 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntityVectorEnv, concatenate_batches
-from ...envs.errors import check_render_mode, whole_number
+from ...envs.errors import check_render_mode, checked_options, whole_number
 from ...envs.vector.vector_env import StepResult
 from ...ragged import RaggedArray, concatenate, keep_freed_memory
 from .choices import ACTION, GriddlyChoices
 from .engine import Game, GriddlyStep, load
 from .features import GriddlyObserver
 from .library import find_game
-from .options import check_options
+from .options import GriddlyOptions
 from .painter import Painter
 from .rules import read_rules
 
@@ -88,7 +88,7 @@ class GriddlyVectorEnv(EntityVectorEnv):
             )
         check_render_mode("GriddlyVectorEnv", render_mode, self.metadata["render_modes"])
         self.render_mode = render_mode
-        self.options = check_options(options)
+        self.options = checked_options("Griddly", GriddlyOptions, options)
         self.options.check(rules)
         self._levels = self.options.levels(rules)
         keep_freed_memory()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import vizdoom
 
-from ...envs.errors import check_option_names, check_range
+from ...envs.errors import check_flags, check_range
 from ...suggestions import did_you_mean
 
 ACTIONS = ("groups", "single")
@@ -45,10 +44,7 @@ class DoomOptions:
     resolution: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("visible_only", "effects", "walls", "deltas"):
-            value = getattr(self, name)
-            if not isinstance(value, bool):
-                raise TypeError(f"{name}: expected True or False, got {value!r}")
+        check_flags(self, "visible_only", "effects", "walls", "deltas")
         for name in ("map", "resolution"):
             if not isinstance(getattr(self, name), str | None):
                 raise TypeError(f"{name}: expected a text or None, got {getattr(self, name)!r}")
@@ -93,14 +89,3 @@ class DoomOptions:
             sizes = [member.removeprefix("RES_").lower() for member in known]
             raise ValueError(f"resolution: expected one of {', '.join(sizes)}, got {text!r}")
         return known[name]
-
-
-def check_options(options: Mapping[str, Any]) -> DoomOptions:
-    """Return keyword arguments as `DoomOptions`.
-
-    Raises:
-        TypeError: an unknown option; the nearest is suggested.
-        ValueError: an option that is out of its range, by name.
-    """
-    check_option_names("ViZDoom", options, (field.name for field in fields(DoomOptions)))
-    return DoomOptions(**options)

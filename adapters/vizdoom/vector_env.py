@@ -14,14 +14,14 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntityVectorEnv
-from ...envs.errors import WorkerError, check_render_mode, whole_number
+from ...envs.errors import WorkerError, check_render_mode, checked_options, whole_number
 from ...envs.registration import share_lanes
 from ...envs.vector.vector_env import StepResult
 from ...ragged import RaggedArray, keep_freed_memory
 from .buttons import Buttons
 from .engine import Doom, Outcome
 from .features import DoomObserver
-from .options import check_options
+from .options import DoomOptions
 from .reading import Reading
 from .scenarios import find_scenario
 
@@ -89,7 +89,7 @@ class ViZDoomVectorEnv(EntityVectorEnv):
         self.scenario = find_scenario(scenario)
         self.num_envs = whole_number("num_envs", num_envs)
         check_render_mode("ViZDoomVectorEnv", render_mode, self.metadata["render_modes"])
-        self.options = check_options(options)
+        self.options = checked_options("ViZDoom", DoomOptions, options)
         keep_freed_memory()
         self.render_mode = render_mode
         self.metadata = {**self.metadata, "render_fps": max(1, round(35 / self.options.frame_skip))}

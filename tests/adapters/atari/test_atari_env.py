@@ -182,6 +182,24 @@ def test_frames_are_the_screen() -> None:
         assert venv.camera(0) == pytest.approx((0, 2.1, 1.6, -2.1))
 
 
+def test_frames_of_a_restored_state_are_a_frame_later() -> None:
+    with ez.make_vec("Atari/Pong", frameskip=1, repeat_action_probability=0, render_mode="rgb_array") as venv:
+        venv.reset(seed=1)
+        for _ in range(90):
+            venv.step({})
+        state = venv.get_state()
+        venv.step({})
+        next_frame = venv.render()[0]
+        for _ in range(30):
+            batch, *_ = venv.step({})
+        assert (venv.render()[0] != next_frame).any()
+        venv.set_state(state)
+        assert (venv.render()[0] == next_frame).all()
+        for _ in range(31):
+            again, *_ = venv.step({})
+        np.testing.assert_equal(contents(again), contents(batch))
+
+
 @pytest.mark.parametrize(
     ("options", "facts"),
     [
