@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..envs.errors import check_option_names
 from ..envs.registration import register_env
 
 if TYPE_CHECKING:
@@ -49,6 +51,9 @@ def make_padded(
         )
     if layout not in ("padded", "flat"):
         raise ValueError(f"{PADDED_ID}: layout: expected 'padded' or 'flat', got {layout!r}")
+    check_option_names(PADDED_ID, options, [*inspect.signature(to_gymnasium).parameters][2:])
+    if not isinstance(env_kwargs, Mapping | None):
+        raise TypeError(f"{PADDED_ID}: env_kwargs: expected a mapping of options, got {env_kwargs!r}")
     kwargs = dict(env_kwargs or {})
     if render_mode is not None:
         kwargs["render_mode"] = render_mode

@@ -90,10 +90,10 @@ class PaddedRogueNet(nn.Module):
         self.encoder = Encoder(self.settings, features)
         self._chooser = EngineChooser(self.settings, self.layout.space, self)
         self._fused: FusedRows | None = None  # made when it is needed
-        self._slots = Slots(self.layout, slot_rows)
+        self.slots = Slots(self.layout, slot_rows)
         self._counts = dict.fromkeys(self.running_normalization.names, 0.0)  # when last refreshed
         #: Width of the output.
-        self.features_dim = self.settings.d_model * (1 + self.inputs.has_global_row + self._slots.num_rows)
+        self.features_dim = self.settings.d_model * (1 + self.inputs.has_global_row + self.slots.num_rows)
 
     def forward(self, observations: Mapping[str, Tensor]) -> Tensor:
         """Padded observations (B, …) to features (B, features_dim), with gradients for the parameters.
@@ -102,10 +102,11 @@ class PaddedRogueNet(nn.Module):
             observations: tensors by the names of the space, of any dtype, on the module's device.
 
         Raises:
+            TypeError: an array is no tensor.
             ValueError: an array is missing, of another shape, or says something other than 0 or 1 of who is
                 there (`VecNormalize(norm_obs=True)` does that); or a feature is NaN or infinite in training.
         """
-        flags = self._slots.flags(observations)
+        flags = self.slots.flags(observations)
         batch = self._batch(observations, flags)
         prepared = self.inputs.prepare(batch)
         self._move_statistics(prepared)
@@ -117,11 +118,11 @@ class PaddedRogueNet(nn.Module):
         parts = [mean_of_steps(x, prepared.rows)]
         if self.inputs.has_global_row:  # a step's last
             parts.append(x.index_select(0, torch.from_numpy(prepared.rows.offsets[1:] - 1).to(x.device)))
-        index = self._slots.row_indices(observations, flags, prepared.rows.offsets)
+        index = self.slots.row_indices(observations, flags, prepared.rows.offsets)
         if index.size:
             x = torch.cat([x, x.new_zeros(1, x.shape[1])])  # the last row is nobody's
             rows = x.index_select(0, torch.from_numpy(index.reshape(-1)).to(x.device))
-            parts.append(rows.view(len(index), -1))
+            parts.append(rows.view(len(index), self.slots.num_rows * x.shape[1]))
         return torch.cat(parts, 1)
 
     def load_rogue_net(self, net: RogueNet) -> None:
@@ -175,7 +176,7 @@ class PaddedRogueNet(nn.Module):
                 padded = observations[f"entities/{name}"].detach()
                 rows = padded[torch.from_numpy(present).to(padded.device)].float().cpu().numpy()
             entities[name] = RaggedArray.from_lengths(rows, present.sum(1))
-        num_steps = self._slots.num_steps(observations)
+        num_steps = self.slots.num_steps(observations)
         globals_ = np.zeros((num_steps, 0), np.float32)
         if self.layout.space.global_features:
             globals_ = observations["globals"].detach().float().cpu().numpy()

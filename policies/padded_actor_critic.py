@@ -73,16 +73,22 @@ class PaddedActorCritic(nn.Module):
         """Return masked logits (B, S) and values (B,) of padded observations (B, …), with gradients.
 
         Raises:
-            ValueError: as `PaddedRogueNet` does.
+            TypeError, ValueError: as `PaddedRogueNet` does, for masks as well.
         """
         features = self.net(observations)
-        rows = features.view(len(features), -1, self.net.settings.d_model)  # (B, R, D)
+        width = self.net.settings.d_model
+        rows = features.view(len(features), self.net.features_dim // width, width)  # (B, R, D)
         values = self.value_head.proj(rows[:, 0]).squeeze(1)
         logits = [self._logits(name, rows).flatten(1) for name in self._names]
         return torch.cat(logits, 1).masked_fill(~self.action_masks(observations), FORBIDDEN), values
 
     def action_masks(self, observations: Mapping[str, Tensor]) -> Tensor:
-        """Return what the observations (B, …) allow, bool (B, S), as `action_masks()` of the environment."""
+        """Return what the observations (B, …) allow, bool (B, S), as `action_masks()` of the environment.
+
+        Raises:
+            TypeError, ValueError: a mask is missing, no tensor, or of another shape.
+        """
+        self.net.slots.check_arrays(observations, [f"actions/{name}/mask" for name in self._names])
         masks = []
         for name in self._names:
             if f"actions/{name}/mask" in observations:  # otherwise there are no slots

@@ -5,7 +5,7 @@ Shape alphabet as in `padded`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import torch
@@ -32,7 +32,7 @@ class Slots:
         flags += [key for _, key in self.lists]
         self._flags = [key for key in flags if key in self._spaces]
         read = [f"entities/{name}" for name in types] + flags + [key for key, _ in self.lists] + ["globals"]
-        self._read = [key for key in read if key in self._spaces]
+        self._read = read
 
     def num_steps(self, observations: Mapping[str, Tensor]) -> int:
         """B of observations."""
@@ -42,9 +42,10 @@ class Slots:
         """Return the flags of presence by name of the array; hidden entities count as absent.
 
         Raises:
+            TypeError: an array is no tensor.
             ValueError: an array is missing, of the wrong shape, or is no flag.
         """
-        self._check_shapes(observations)
+        self.check_arrays(observations, self._read)
         maxima, num_steps = self.layout.max_entities, self.num_steps(observations)
         flags = {f"presence/{name}": np.zeros((num_steps, most), bool) for name, most in maxima.items()}
         if not self._flags:
@@ -100,12 +101,28 @@ class Slots:
         ends = np.cumsum(list(self.lists.values()))
         return list(self.lists)[int(np.searchsorted(ends, place, "right"))][0]
 
-    def _check_shapes(self, observations: Mapping[str, Tensor]) -> None:
+    def check_arrays(self, observations: Mapping[str, Tensor], keys: Iterable[str]) -> None:
+        """Check those of the arrays `keys` that the layout has.
+
+        Raises:
+            TypeError: one is no tensor.
+            ValueError: one is missing, or of the wrong shape.
+        """
         num_steps = self.num_steps(observations) if observations else 0
-        for key in self._read:
+        for key in keys:
+            if key not in self._spaces:
+                continue
             if key not in observations:
                 raise ValueError(f"observations: expected {key!r}, got {', '.join(observations) or 'none'}")
+            if not isinstance(observations[key], Tensor):
+                kind = type(observations[key]).__name__
+                raise TypeError(f"{key!r}: expected a tensor, got {kind}. Convert it with torch.as_tensor")
             shape, wanted = tuple(observations[key].shape), (num_steps, *(self._spaces[key].shape or ()))
+            if len(shape) == len(wanted) - 1:
+                raise ValueError(
+                    f"{key!r}: expected shape (B, {', '.join(map(str, wanted[1:]))}), got {shape}. Put"
+                    " steps in a batch, a single one with [None]"
+                )
             if shape != wanted:
                 raise ValueError(
                     f"{key!r}: expected shape {wanted}, got {shape}: the network was built for the maxima"

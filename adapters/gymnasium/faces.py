@@ -336,9 +336,9 @@ def _padded_options(maxima: Any, beyond: Any, max_actors: Any, illegal: Any) -> 
     if isinstance(beyond, Nearest):
         beyond = {"reference": beyond.reference, "features": list(beyond.features)}
     return {
-        "maxima": maxima if isinstance(maxima, int) else dict(maxima),
+        "maxima": dict(maxima) if isinstance(maxima, Mapping) else maxima,
         "beyond": beyond,
-        "max_actors": None if max_actors is None else dict(max_actors),
+        "max_actors": dict(max_actors) if isinstance(max_actors, Mapping) else max_actors,
         "illegal": illegal,
     }
 

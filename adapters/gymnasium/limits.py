@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import EntitySpace, ObservationError
+from ...envs.errors import whole_number
 
 
 @dataclass(frozen=True)
@@ -48,15 +49,19 @@ class Limit:
     """Holds observations to maxima per type.
 
     Raises:
-        ValueError: a type has no maximum or none of that name exists, or `beyond` is none of the choices, or
-            names a type or feature that does not exist.
+        TypeError: a maximum is no whole number.
+        ValueError: a maximum is negative, a type has no maximum or none of that name exists, or `beyond` is
+            none of the choices, or names a type or feature that does not exist.
     """
 
     def __init__(
         self, env_name: str, space: EntitySpace, maxima: Mapping[str, int] | int, beyond: Beyond
     ) -> None:
         self.env_name, self.space, self.beyond = env_name, space, beyond
-        self.maxima = dict.fromkeys(space.entities, maxima) if isinstance(maxima, int) else dict(maxima)
+        given = maxima if isinstance(maxima, Mapping) else dict.fromkeys(space.entities, maxima)
+        self.maxima = {
+            name: whole_number(f"{env_name}: maxima of {name!r}", most, 0) for name, most in given.items()
+        }
         unknown = [name for name in self.maxima if name not in space.entities]
         missing = [name for name in space.entities if name not in self.maxima]
         if unknown or missing:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ..actions.action_mask import ActionMask
-from ..errors import ObservationError
+from ..errors import ObservationError, whole_number
 from ..spaces.entity_space import EntitySpace
 from .entity_batch import EntityBatch
 
@@ -90,8 +90,8 @@ class PaddedLayout:
         self.num_slots = sum(self.max_entities.values())
         actors = {name: 1 if action.is_global else self.num_slots for name, action in space.actions.items()}
         actees = {name: self.num_slots for name, action in space.actions.items() if action.selects_entities}
-        self.max_actors = _maxima("max_actors", max_actors or {}, actors)
-        self.max_actees = _maxima("max_actees", max_actees or {}, actees)
+        self.max_actors = _maxima("max_actors", {} if max_actors is None else max_actors, actors)
+        self.max_actees = _maxima("max_actees", {} if max_actees is None else max_actees, actees)
         starts = np.cumsum([0, *self.max_entities.values()])
         self.first_slots = dict(
             zip(space.entities, starts.tolist(), strict=False)
@@ -278,6 +278,8 @@ class PaddedLayout:
 
 def _maxima(what: str, given: Mapping[str, int], defaults: Mapping[str, int | None]) -> dict[str, int]:
     """The given maxima over the defaults; a default of None has to be given."""
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{what}: expected a mapping from {', '.join(map(repr, defaults))}, got {given!r}")
     for name in given:
         if name not in defaults:
             raise ValueError(
@@ -286,9 +288,9 @@ def _maxima(what: str, given: Mapping[str, int], defaults: Mapping[str, int | No
     maxima = {}
     for name, default in defaults.items():
         maximum = given.get(name, default)
-        if maximum is None or maximum < 0:
-            raise ValueError(f"{what}: {name!r}: expected a maximum of at least 0, got {maximum}")
-        maxima[name] = int(maximum)
+        if maximum is None:
+            raise ValueError(f"{what}: {name!r}: expected a maximum of at least 0, got None")
+        maxima[name] = whole_number(f"{what}: {name!r}", maximum, 0)
     return maxima
 
 

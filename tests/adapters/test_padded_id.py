@@ -68,11 +68,16 @@ def test_other_environments_and_the_flat_layout_have_it_too() -> None:
         ({"maxima": None}, ("maxima",)),
         ({"layout": "ragged"}, ("layout", "'padded' or 'flat'", "'ragged'")),
         ({"maxima": {"Mine": 4}}, ("MineSweeper", "Robot")),
+        ({"maxima": -1}, ("MineSweeper", "maxima", "'Mine'", -1)),
+        ({"maxima": "6"}, ("MineSweeper", "maxima", "whole number", "'6'")),
+        ({"max_actors": 2}, ("max_actors", "mapping", "'Move'", 2)),
+        ({"env_kwargs": "nmines=3"}, (PADDED, "env_kwargs", "'nmines=3'")),
+        ({"max_actor": {"Move": 2}}, (PADDED, "'max_actor'", "'max_actors'")),
     ],
 )
-def test_what_is_missing_is_named(change: dict[str, Any], facts: tuple[str, ...]) -> None:
+def test_wrong_options_are_named(change: dict[str, Any], facts: tuple[str, ...]) -> None:
     options = {**copy.deepcopy(MINES), **change}
-    with raises(ValueError, *facts):
+    with raises((TypeError, ValueError), *facts):
         gymnasium.make(PADDED, **options)
 
 

@@ -114,6 +114,23 @@ def test_masks_are_those_of_the_environment() -> None:
                 observation, _ = env.reset()
 
 
+def test_no_steps_give_no_logits_and_wrong_arrays_are_named() -> None:
+    env = ez.to_gymnasium(ez.make("MineSweeper"), "padded", maxima=6, flat_actions=True)
+    net = ez.PaddedActorCritic(env.observation_space, d_model=8, n_head=2)
+    observation = {name: torch.as_tensor(array)[None] for name, array in env.reset(seed=1)[0].items()}
+    logits, values = net({name: array[:0] for name, array in observation.items()})
+    assert logits.shape == (0, sum(net.num_choices)) and values.shape == (0,)
+    key = "actions/Move/mask"
+    with raises(ValueError, repr(key)):
+        net({name: array for name, array in observation.items() if name != key})
+    with raises(ValueError, repr(key), "(1, 18, 5)", "(1, 3, 5)"):
+        net({**observation, key: observation[key][:, :3]})
+    with raises(ValueError, "'entities/Mine'", "(B, 6, 2)", "(6, 2)"):
+        net({name: array[0] for name, array in observation.items()})
+    with raises(TypeError, "'entities/Mine'", "ndarray"):
+        net({name: array.numpy() for name, array in observation.items()})
+
+
 def test_continuous_actions_and_other_networks_are_refused(
     make_space: Callable[..., EntitySpace], make_net: Callable[..., RogueNet]
 ) -> None:
