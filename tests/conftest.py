@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 # Torch's threads spin while they wait: on a busy machine two are many times slower than one for small nets.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -15,9 +17,16 @@ import entitize  # noqa: F401
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Machines are slow at times; no test is about that.
-settings.register_profile("entitize", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("entitize")
+# The same examples in each run, on machines that are slow at times: no test is about that.
+COMMON: dict[str, Any] = {
+    "deadline": None,
+    "derandomize": True,
+    "database": None,
+    "suppress_health_check": [HealthCheck.too_slow],
+}
+settings.register_profile("all", max_examples=60, **COMMON)
+settings.register_profile("quick", max_examples=15, **COMMON)
+settings.load_profile("all")
 
 # A shell starts what runs in the background without Ctrl-C, and tests that press it would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -28,8 +37,9 @@ if importlib.util.find_spec("ragged_buffer") is not None:
     collect_ignore.clear()
 
 TESTS = Path(__file__).parent
-#: `make test` runs the first case of each test in these files. Together they touch every adapter, every
-#: engine, every kind of action and the command line, in at most two minutes. `make test-all` runs everything.
+#: `make test` runs the first case of each test in these files that is not marked `full`. Together they touch
+#: every adapter, engine, kind of action and the command line, in at most two minutes. `make test-all` runs
+#: everything.
 QUICK = {
     ".": "docs process project",
     "adapters": (
@@ -72,6 +82,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--quick"):
+        settings.load_profile("quick")
+    config.addinivalue_line("markers", "full: left to `make test-all`")
     missing = [str(path) for path in sorted(QUICK_FILES) if not path.exists()]
     if missing:
         raise pytest.UsageError(f"QUICK in tests/conftest.py names files that do not exist: {missing}")
@@ -84,8 +97,18 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
+def pytest_collection_finish() -> None:
+    """Take the imported modules out of what each garbage collection looks through."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the first case of each test, if `--quick` is given."""
+    """Keep the first case of each test that is not marked `full`, if `--quick` is given."""
     if not config.getoption("--quick"):
         return
     seen: set[tuple[Path, str]] = set()
@@ -93,6 +116,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         test = item.path, item.nodeid.partition("[")[0]
         first = test not in seen or getattr(item, "originalname", None) in ALL_CASES
+        first = first and item.get_closest_marker("full") is None
         seen.add(test)
         (chosen if first else left_out).append(item)
     items[:] = chosen

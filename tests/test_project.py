@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -61,30 +62,42 @@ ALLOWED = {
 }
 
 
+@cache
 def package_folders() -> set[Path]:
     """Folders of the checkout that hold an `__init__.py`, relative to it."""
-    found = {path.parent.relative_to(CHECKOUT) for path in CHECKOUT.rglob("__init__.py")}
-    return {folder for folder in found if not re.match(r"\.\w|build\b|dist\b", str(folder))}
+    found = set()
+    for folder, below, files in os.walk(CHECKOUT):
+        below[:] = [name for name in below if not re.match(r"\.|(build|dist|node_modules)$", name)]
+        if "__init__.py" in files:
+            found.add(Path(folder).relative_to(CHECKOUT))
+    return found
 
 
+@cache
 def modules() -> list[Path]:
     return sorted(path for part in FLOORS for path in (CHECKOUT / part).rglob("*.py"))
 
 
 @cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
+def imports_of(path: Path) -> tuple[list[ast.AST], list[ast.AST]]:
+    """The import statements of a file: all of them, and those that run when it is imported."""
+    tree = ast.parse(path.read_text())
+    kinds = (ast.Import, ast.ImportFrom)
+    every, first = (
+        [part for part in statements(tree, later) if isinstance(part, kinds)] for later in (True, False)
+    )
+    return every, first
 
 
-def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """What runs when a module is imported: functions and what is only for type checkers are left out."""
-    for statement in body:
-        yield statement
-        if isinstance(statement, (ast.If, ast.Try, ast.With, ast.ClassDef)):
-            typing_only = isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING"
-            blocks = ("orelse",) if typing_only else ("body", "orelse", "finalbody")
-            for block in blocks:
-                yield from statements(getattr(statement, block, []))
+def statements(node: ast.AST, later: bool) -> Iterator[ast.AST]:
+    """The statements in a node; without `later` none of functions, and none for type checkers only."""
+    typing_only = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    for block in ("body", "handlers", "orelse", "finalbody", "cases"):
+        if later or not (typing_only and block == "body"):
+            for part in getattr(node, block, []):
+                yield part
+                if later or not isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                    yield from statements(part, later)
 
 
 def imported(path: Path, node: ast.AST) -> list[str]:
@@ -133,7 +146,7 @@ def test_modules_import_only_from_floors_below() -> None:
 def imports_upwards(path: Path) -> Iterator[str]:
     """What a file imports that it may not."""
     part = path.relative_to(CHECKOUT).parts[0]
-    for node in ast.walk(tree_of(path)):
+    for node in imports_of(path)[0]:
         for name in imported(path, node):
             top, _, rest = name.partition(".")
             where = f"{path.relative_to(CHECKOUT)} imports {name}"
@@ -154,13 +167,13 @@ def imports_upwards(path: Path) -> Iterator[str]:
 def imported_files(path: Path) -> set[Path]:
     """The package's files that a file imports, also for type checkers only and inside functions."""
     found = set()
-    for node in ast.walk(tree_of(path)):
+    for node in imports_of(path)[0]:
         if isinstance(node, ast.ImportFrom) and node.level:
             base = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
             for place in (base / alias.name for alias in node.names):
                 # A name is a module, a folder, or what the module or folder before it has.
-                places = [f"{place}.py", place / "__init__.py", f"{base}.py", base / "__init__.py"]
-                found.add(next(file for file in map(Path, places) if file.exists()))
+                places = [f"{place}.py", f"{place}/__init__.py", f"{base}.py", f"{base}/__init__.py"]
+                found.add(Path(next(file for file in places if os.path.exists(file))))
     return found - {path}
 
 
@@ -195,7 +208,7 @@ def test_a_folder_has_at_most_twenty_files() -> None:
 def test_a_floor_needs_only_its_own_third_party_packages(part: str) -> None:
     ours = {"entitize", *sys.stdlib_module_names}
     for path in sorted((CHECKOUT / part).rglob("*.py")):
-        for node in statements(tree_of(path).body):
+        for node in imports_of(path)[1]:
             for name in imported(path, node):
                 top = name.split(".")[0]
                 assert top in ours | ALLOWED[part], (
@@ -270,7 +283,7 @@ def test_a_name_that_moved_to_another_package_works_with_a_warning() -> None:
 def test_a_name_that_loads_at_first_use_is_no_module_beside_it() -> None:
     """The import of such a module would put it in the place of the name."""
     for folder in package_folders():
-        face = tree_of(CHECKOUT / folder / "__init__.py")
+        face = ast.parse((CHECKOUT / folder / "__init__.py").read_text())
         lazy = [node for node in face.body if isinstance(node, ast.If)]
         for node in (
             part for statement in lazy for part in statement.body if isinstance(part, ast.ImportFrom)

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from gymnasium.vector.utils import batch_space
 from numpy.typing import DTypeLike, NDArray
 
 #: Bound of entity indices in spaces; Gymnasium's sampler needs one below 2**63 - 1.
@@ -30,7 +32,13 @@ class RaggedSpace(spaces.Sequence):
 
     def __init__(self, box: spaces.Box, seed: int | None = None) -> None:
         self.box = box
-        super().__init__(box, seed, stack=True)
+        super().__init__(box, seed)
+        self.stack = True
+
+    @cached_property
+    def stacked_feature_space(self) -> spaces.Space[Any]:  # type: ignore[override]
+        """One item as a sequence; Gymnasium's own constructor would take most of its time to make this."""
+        return batch_space(self.box, 1)
 
     def contains(self, x: Any) -> bool:
         return array_problem(x, self.box.dtype, (None, *self.box.shape)) is None and bool(
@@ -66,14 +74,17 @@ def unique_names(names: Sequence[str], what: str) -> tuple[str, ...]:
 
 def array_problem(value: Any, dtype: DTypeLike, shape: tuple[int | None, ...]) -> str | None:
     """Check that `value` is an array of this dtype and shape; a None in `shape` is any length."""
+    is_array = isinstance(value, np.ndarray)
+    if (
+        is_array
+        and value.dtype == dtype
+        and value.ndim == len(shape)
+        and all(n in (None, m) for n, m in zip(shape, value.shape, strict=True))
+    ):
+        return None
     sizes = ", ".join("n" if n is None else str(n) for n in shape) + "," * (len(shape) == 1)
-    wanted = f"an array of {np.dtype(dtype)} ({sizes})"
-    if not isinstance(value, np.ndarray):
-        return f"expected {wanted}, got {type(value).__name__}"
-    fits = value.ndim == len(shape) and all(n in (None, m) for n, m in zip(shape, value.shape, strict=True))
-    if value.dtype != np.dtype(dtype) or not fits:
-        return f"expected {wanted}, got {value.dtype} {value.shape}"
-    return None
+    found = f"{value.dtype} {value.shape}" if is_array else type(value).__name__
+    return f"expected an array of {np.dtype(dtype)} ({sizes}), got {found}"
 
 
 def keys_problem(part: Any, keys: Sequence[str]) -> str | None:
@@ -106,11 +117,8 @@ def binary_problem(value: Any, shape: tuple[int, ...]) -> str | None:
     problem = array_problem(value, np.int8, shape)
     if problem:
         return problem
-    return (
-        None
-        if np.isin(value, (0, 1)).all()
-        else f"expected only 0 and 1, got {value[~np.isin(value, (0, 1))][0]}"
-    )
+    other = value[(value != 0) & (value != 1)]
+    return f"expected only 0 and 1, got {other[0]}" if other.size else None
 
 
 def random_subset(count: int, rng: np.random.Generator) -> NDArray[np.int64]:

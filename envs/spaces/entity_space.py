@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ..actions.array_checks import (
     RaggedSpace,
     array_problem,
+    binary_problem,
     flag_space,
     keys_problem,
     ordered,
@@ -136,12 +137,9 @@ class EntitySpace(spaces.Dict):
             return f"the observation's 'visible': {problem}"
         for name in self.entities:
             flags = observation["visible"][name]
-            problem = array_problem(flags, np.int8, (len(observation["entities"][name]),))
+            problem = binary_problem(flags, (len(observation["entities"][name]),))
             if problem:
                 return f"'visible' of entity type {name!r}: {problem}"
-            other = flags[~np.isin(flags, (0, 1))]
-            if other.size:
-                return f"'visible' of entity type {name!r}: expected only 0 and 1, got {other[0]}"
         return None
 
     def _frame_problem(self, observation: Mapping[str, Any]) -> str | None:

@@ -9,14 +9,13 @@ from entitize import views
 from entitize.adapters.gymnasium.views import EntityEncoder, Scope, batches
 from entitize.envs import ObservationError
 from gymnasium import spaces
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from facts import raises
 
 SMALL = st.integers(0, 3)
-quick = settings(deadline=None, max_examples=40)
 
 
 def bind(view: views.View, space: spaces.Space) -> EntityEncoder:
@@ -45,7 +44,6 @@ grids = hnp.arrays(np.uint8, st.tuples(*[st.integers(1, 4)] * 4), elements=SMALL
 # -- Rows ---------------------------------------------------------------------------------------------------
 
 
-@quick
 @given(tables)
 def test_rows_drop_the_absent_and_split_by_type(table):
     view = views.Rows(["here", "kind", "x", "y"], presence="here", type="kind", types=["A", "B", "C", "D"])
@@ -57,7 +55,6 @@ def test_rows_drop_the_absent_and_split_by_type(table):
     assert encode(view, box(table.shape[1:]), list(table)) == expected
 
 
-@quick
 @given(tables)
 def test_rows_with_one_hot_types_an_observer_and_positions(table):
     view = views.Rows(["a", "b", "x", "y"], type=["a", "b"], first="self", index=True)
@@ -72,7 +69,6 @@ def test_rows_with_one_hot_types_an_observer_and_positions(table):
     assert encode(view, space, list(table)) == expected
 
 
-@quick
 @given(tables)
 def test_flat_rows_and_sequences_are_tables_too(table):
     view = views.Rows(name="Unit", presence=lambda rows: rows.sum(1) > 4)
@@ -103,7 +99,6 @@ def test_type_ids_may_be_any_numbers_and_unknown_ones_are_named():
 # -- grids --------------------------------------------------------------------------------------------------
 
 
-@quick
 @given(grids, st.sampled_from(["hwc", "chw", "whc", "cwh"]))
 def test_channels_make_an_entity_of_every_non_zero_cell(grid, layout):
     height, width, channels = (grid.shape[1 + layout.index(axis)] for axis in "hwc")
@@ -120,7 +115,6 @@ def test_channels_make_an_entity_of_every_non_zero_cell(grid, layout):
     assert encode(views.Channels(names, layout=layout), space, list(grid)) == expected
 
 
-@quick
 @given(hnp.arrays(np.bool_, (2, 3, 4, 3)))
 def test_channels_of_bits_have_no_value_and_can_be_left_out(grid):
     view = views.Channels(["a", None, "c"], layout="hwc")
@@ -132,7 +126,6 @@ def test_channels_of_bits_have_no_value_and_can_be_left_out(grid):
     assert encode(view, space, list(grid.astype(np.int8))) == expected
 
 
-@quick
 @given(hnp.arrays(np.int64, st.tuples(*[st.integers(1, 4)] * 3), elements=SMALL))
 def test_cells_hold_objects_by_id(grid):
     view = views.Cells(["empty", "pawn", "wall", "king"], ignore=["empty", "wall"])
@@ -144,7 +137,6 @@ def test_cells_hold_objects_by_id(grid):
     assert encode(view, box(grid.shape[1:], 0, 3, np.int64), list(grid)) == expected
 
 
-@quick
 @given(
     hnp.arrays(
         np.uint8,
@@ -172,7 +164,6 @@ def test_cells_have_properties(grid):
     assert encode(view, space, list(grid)) == {"Thing": expected}
 
 
-@quick
 @given(st.lists(st.lists(st.integers(-1, 2), min_size=6, max_size=6), min_size=1, max_size=3))
 def test_cells_may_be_one_hot(boards):
     grid = np.array(boards).reshape(-1, 2, 3)
@@ -205,7 +196,6 @@ def test_ids_that_no_object_has_are_named():
         encode(view, box((1, 1, 2), 0, 9, np.int64), [np.array([[[0, 2]]])])
 
 
-@quick
 @given(grids, st.integers(1, 3), st.booleans())
 def test_chunks_cut_a_map_in_squares(grid, size, one_hot):
     view = views.Chunks(size, one_hot=4 if one_hot else None, name="Tile", layout="hwc")

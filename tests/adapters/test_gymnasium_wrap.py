@@ -136,6 +136,10 @@ def test_known_environments_have_names_for_what_they_show():
     assert native.single_observation_space == wrap(make("CartPole-v1")).observation_space
     lander = wrap(make("LunarLander-v3")).action_space["action"]
     assert lander.choices == ("nothing", "left_engine", "main_engine", "right_engine")
+
+
+@pytest.mark.full
+def test_known_games_have_names_for_what_they_show():
     breakout = wrap(make("MinAtar/Breakout-v1"))
     assert breakout.observation_space.entities == dict.fromkeys(
         ["paddle", "ball", "trail", "brick"], ("x", "y")
@@ -144,6 +148,7 @@ def test_known_environments_have_names_for_what_they_show():
     assert wrap(make("ALE/Breakout-v5", obs_type="ram")).action_space["action"].choices[1] == "FIRE"
 
 
+@pytest.mark.full
 def test_minatar_entities_are_where_the_game_has_them():
     env = wrap(make("MinAtar/Breakout-v1"))
     seen, _ = env.reset(seed=1)

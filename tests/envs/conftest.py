@@ -8,11 +8,6 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from hypothesis import settings
-
-# Reproducible, and patient with a busy machine.
-settings.register_profile("envs", deadline=None, derandomize=True, database=None)
-settings.load_profile("envs")
 
 
 @pytest.fixture

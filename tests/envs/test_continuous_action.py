@@ -185,6 +185,7 @@ def test_such_an_environment_conforms_alone_and_in_numbers():
     check_entity_env(ListVectorEnv([Drift] * 3))
 
 
+@pytest.mark.full
 def test_processes_step_it_as_a_list_does():
     rng = np.random.default_rng(0)
     with ListVectorEnv([Drift] * 3) as one, ProcessVectorEnv([Drift] * 3, num_workers=1) as other:

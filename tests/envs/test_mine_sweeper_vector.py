@@ -56,7 +56,6 @@ def assert_same_play(venv: Any, batch: ez.EntityBatch, game: Any, observation: A
             return
 
 
-@settings(max_examples=40)
 @given(set_up=set_ups(), seed=st.integers(0, 2**32))
 def test_a_written_out_state_is_played_alike(set_up: Any, seed: int) -> None:
     options, state = set_up
@@ -72,7 +71,6 @@ def test_a_written_out_state_is_played_alike(set_up: Any, seed: int) -> None:
         assert np.array_equal(getattr(venv, name)[ended], start[name][ended])
 
 
-@settings(max_examples=40)
 @given(set_up=set_ups(), seed=st.integers(0, 2**32))
 def test_a_state_for_one_episode_is_played_alike(set_up: Any, seed: int) -> None:
     options, state = set_up

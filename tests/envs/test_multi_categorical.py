@@ -456,6 +456,7 @@ def test_such_an_environment_conforms_alone_and_in_numbers() -> None:
     ez.check_entity_env(ez.vector.ListVectorEnv([Site] * 3))
 
 
+@pytest.mark.full
 def test_processes_step_it_as_a_list_does() -> None:
     rng = np.random.default_rng(0)
     with (

@@ -139,7 +139,6 @@ def assert_shows(batch: ez.EntityBatch, lane: int, observation: Any) -> None:
     assert batch.actions["move"].actors[lane].tolist() == observation.ids["SnakeHead"]
 
 
-@settings(max_examples=40)
 @given(options=options(), seed=st.integers(0, 2**32))
 def test_one_player_plays_the_references_game(options: dict[str, Any], seed: int) -> None:
     venv, rng = ez.make_vec("MultiSnake", 2, **options), np.random.default_rng(seed)
@@ -258,7 +257,6 @@ def assert_sees(batch: ez.EntityBatch, lane: int, rows: dict[str, list[Any]], st
     assert batch.actions["move"].actors[lane].tolist() == ([0] if rows["Head"] else [])
 
 
-@settings(max_examples=60)
 @given(options=options(), seed=st.integers(0, 2**32))
 def test_every_snake_plays_by_the_rules(options: dict[str, Any], seed: int) -> None:
     num_snakes = options["num_snakes"]

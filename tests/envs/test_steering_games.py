@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from entitize.envs import sample_actions
 from entitize.ragged import RaggedArray
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 THRUSTS = (10, 1, 0, -1, -10)  # thousandths
@@ -41,7 +41,6 @@ def expected_rows(observation: Any) -> dict[str, np.ndarray]:
     return {name: np.array(rows, np.float32) for name, rows in observation.features.items()}
 
 
-@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32))
 def test_the_spaceship_flies_as_the_references_does(seed: int) -> None:
     venv = ez.make_vec("MoveToOrigin", 2)
@@ -84,7 +83,6 @@ def test_a_perfect_pilot_ends_within_half_a_thousandth_of_the_origin_along_each_
     assert returns.mean() == pytest.approx(1 - 0.00038, abs=5e-5)
 
 
-@settings(max_examples=40)
 @given(
     seed=st.integers(0, 2**32),
     translate=st.booleans(),
@@ -124,7 +122,6 @@ def test_the_vehicle_drives_as_the_references_does(
             return
 
 
-@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32))
 def test_mines_keep_their_distance(seed: int) -> None:
     venv = ez.make_vec("Minefield", 4, width=120.0)

@@ -127,7 +127,7 @@ def test_rounds_about_as_much_as_torch() -> None:
         assert np.quantile(ours, share) < min(1e-4, 2 * np.quantile(torchs, share))
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_outputs_and_gradients_are_those_of_torch_in_float64(data: st.DataObject) -> None:
     def draw(strategy: Any) -> Any:

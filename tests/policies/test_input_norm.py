@@ -9,13 +9,12 @@ import pytest
 import torch
 from entitize.policies.rogue_net import InputNorm
 from entitize.ragged import RaggedArray
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from facts import raises
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(0, 7), min_size=1, max_size=6), st.integers(0, 2**32 - 1))
 def test_pieces_give_the_statistics_of_the_whole(sizes, seed):
     rng = np.random.default_rng(seed)

@@ -25,9 +25,7 @@ MOST = 3  # entities per type in random batches
 D = SIZES["d_model"]
 
 # The fixtures are functions without state.
-same_fixtures = settings(
-    deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+same_fixtures = settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def layout_of(space: EntitySpace, more: int = 0, **limits: Any) -> ez.batch.PaddedLayout:

@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from entitize.ragged import RaggedArray, RaggedBuffer
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from facts import raises
-
-quick = settings(deadline=None, derandomize=True, max_examples=30)
 
 
 @pytest.fixture
@@ -20,7 +18,6 @@ def three() -> RaggedArray:
     return RaggedArray(np.arange(8, dtype=np.float32).reshape(4, 2), [0, 1, 1, 4])
 
 
-@quick
 @given(data=st.data())
 def test_shape_and_lengths(cases: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases())
@@ -30,7 +27,6 @@ def test_shape_and_lengths(cases: Any, data: st.DataObject) -> None:
     assert [s.tolist() for s in array] == [s.tolist() for s in sequences]
 
 
-@quick
 @given(data=st.data())
 def test_one_sequence_is_a_view(cases: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases())
@@ -39,7 +35,6 @@ def test_one_sequence_is_a_view(cases: Any, data: st.DataObject) -> None:
         assert np.shares_memory(array[b], array.values) or array[b].size == 0
 
 
-@quick
 @given(data=st.data())
 def test_slices_are_those_of_a_list(cases: Any, same: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases())
@@ -51,7 +46,6 @@ def test_a_slice_of_step_one_is_a_view(three: RaggedArray) -> None:
     assert np.shares_memory(three[1:].values, three.values)
 
 
-@quick
 @given(data=st.data())
 def test_gather_takes_any_indices(cases: Any, same: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases())
@@ -65,7 +59,6 @@ def test_gather_takes_any_indices(cases: Any, same: Any, data: st.DataObject) ->
     same(array.gather(strided), expected)
 
 
-@quick
 @given(data=st.data())
 def test_a_boolean_index_keeps_sequences_where_it_is_true(cases: Any, same: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases())
@@ -99,7 +92,6 @@ def test_gather_does_not_take_a_mask_for_indices(three: RaggedArray) -> None:
         three.gather(np.array([True, False, True]))
 
 
-@quick
 @given(data=st.data())
 def test_indices_say_where_each_item_is(cases: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases())
@@ -107,7 +99,6 @@ def test_indices_say_where_each_item_is(cases: Any, data: st.DataObject) -> None
     assert array.item_indices().tolist() == [i for s in sequences for i in range(len(s))]
 
 
-@quick
 @given(data=st.data(), row_shape=st.sampled_from([(), (1,), (5,), (0,), (2, 3)]))
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.bool_, np.int8, np.complex128])
 def test_broadcast_repeats_rows_for_items(
@@ -146,7 +137,6 @@ def test_with_values_keeps_the_sequences(three: RaggedArray) -> None:
         three.with_values(np.zeros(4, np.int16))
 
 
-@quick
 @given(data=st.data())
 def test_pickles_and_copies_are_equal_and_apart(cases: Any, data: st.DataObject) -> None:
     _, array = data.draw(cases())

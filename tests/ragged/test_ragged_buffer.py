@@ -7,15 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from entitize.ragged import RaggedArray, RaggedBuffer
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from facts import raises
 
-quick = settings(deadline=None, derandomize=True, max_examples=30)
 
-
-@quick
 @given(data=st.data(), capacity=st.tuples(st.integers(0, 9), st.integers(0, 9)))
 def test_a_buffer_is_a_list_of_what_was_appended(
     cases: Any, same: Any, data: st.DataObject, capacity: Any
@@ -135,7 +132,6 @@ def test_bad_options_are_named(arguments: Any, facts: tuple[object, ...]) -> Non
         RaggedBuffer(**arguments)
 
 
-@quick
 @given(data=st.data())
 def test_a_pickled_buffer_goes_on_growing(cases: Any, same: Any, data: st.DataObject) -> None:
     sequences, step = data.draw(cases())

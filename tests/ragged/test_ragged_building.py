@@ -5,15 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 from entitize.ragged import RaggedArray
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from facts import raises
 
-quick = settings(deadline=None, derandomize=True, max_examples=30)
 
-
-@quick
 @given(data=st.data())
 def test_from_arrays_holds_the_arrays(cases: Any, same: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases())
@@ -22,7 +19,6 @@ def test_from_arrays_holds_the_arrays(cases: Any, same: Any, data: st.DataObject
     assert built.inner_shape == array.inner_shape
 
 
-@quick
 @given(data=st.data())
 def test_from_lengths_cuts_the_values_without_a_copy(cases: Any, same: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases())
@@ -31,7 +27,6 @@ def test_from_lengths_cuts_the_values_without_a_copy(cases: Any, same: Any, data
     assert built.values is array.values
 
 
-@quick
 @given(data=st.data())
 def test_from_padded_takes_the_rows_of_the_mask(cases: Any, same: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases())

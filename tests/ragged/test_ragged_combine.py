@@ -4,12 +4,10 @@ from typing import Any
 
 import numpy as np
 from entitize.ragged import RaggedArray, concatenate, join_rows
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from facts import raises
-
-quick = settings(deadline=None, derandomize=True, max_examples=30)
 
 
 @st.composite
@@ -30,7 +28,6 @@ def several(
     return result
 
 
-@quick
 @given(data=st.data())
 def test_concatenate_puts_all_sequences_in_a_row(cases: Any, same: Any, data: st.DataObject) -> None:
     parts = data.draw(several(cases))
@@ -39,7 +36,6 @@ def test_concatenate_puts_all_sequences_in_a_row(cases: Any, same: Any, data: st
     same(concatenate(arrays), expected)
 
 
-@quick
 @given(data=st.data())
 def test_join_rows_puts_each_sequence_behind_its_namesakes(cases: Any, data: st.DataObject) -> None:
     parts = data.draw(several(cases, equally_many=True))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from entitize.trainers import generalized_advantages
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -52,7 +52,6 @@ def rollouts(draw: Any) -> tuple[Any, ...]:
     return rewards, values, next_values, final_values, *ends, draw(fractions), draw(fractions)
 
 
-@settings(max_examples=150, deadline=None)
 @given(rollouts())
 def test_advantages_equal_the_sum_of_discounted_errors_at_every_kind_of_end(rollout: tuple[Any, ...]) -> None:
     advantages, returns = generalized_advantages(*rollout)
@@ -86,7 +85,6 @@ def slow_v_trace(
     return advantages, corrections + values
 
 
-@settings(max_examples=100, deadline=None)
 @given(rollouts(), st.integers(0, 2**32))
 def test_v_trace_is_the_sum_of_its_definition_at_every_kind_of_end(
     rollout: tuple[Any, ...], seed: int
@@ -137,7 +135,6 @@ def compressed_advantages(
     return result
 
 
-@settings(max_examples=150, deadline=None)
 @given(rollouts(), st.randoms(use_true_random=False))
 def test_idle_steps_are_left_out_and_what_came_with_them_belongs_to_the_last_active_one(
     rollout: tuple[Any, ...], random: Any
@@ -151,7 +148,6 @@ def test_idle_steps_are_left_out_and_what_came_with_them_belongs_to_the_last_act
     np.testing.assert_allclose(returns, np.where(active, expected + rollout[1], 0), rtol=1e-9, atol=1e-9)
 
 
-@settings(max_examples=30, deadline=None)
 @given(rollouts())
 def test_where_nobody_is_idle_nothing_changes_to_the_bit(rollout: tuple[Any, ...]) -> None:
     plain = generalized_advantages(*rollout)

@@ -90,7 +90,7 @@ def assert_alike(fused: RogueNet, exact: RogueNet, samples: Samples, config: PPO
             assert float((got - wanted).abs().max()) < 1e-4 * max(0.1, float(wanted.abs().max())), name
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_losses_and_gradients_are_those_of_torch_in_float64(data: st.DataObject) -> None:
     def draw(strategy: Any) -> Any:

@@ -23,7 +23,7 @@ from entitize.trainers.learners import (
 
 from facts import raises
 
-CONFIG = PPOConfig(num_steps=16, minibatch_size=48, update_epochs=3, learning_rate=0.003, target_kl=0.5)
+CONFIG = PPOConfig(num_steps=16, minibatch_size=48, update_epochs=2, learning_rate=0.003, target_kl=0.5)
 
 
 def trainer_of(config: PPOConfig, fixed_shapes: bool, env_id: str = "entitize/MultiSnake-v0") -> PPO:
@@ -57,7 +57,7 @@ def assert_same_training(one: PPO, other: PPO, updates: int) -> None:
 )
 def test_updates_are_those_of_ragged_minibatches(options: Any) -> None:
     config = replace(CONFIG, **options)
-    assert_same_training(trainer_of(config, True), trainer_of(config, False), 3)
+    assert_same_training(trainer_of(config, True), trainer_of(config, False), 2)
 
 
 def test_selecting_actions_are_learned_alike() -> None:
@@ -88,8 +88,8 @@ def test_a_replayed_graph_makes_the_same_steps(monkeypatch: pytest.MonkeyPatch) 
     captures = stand_in_for_graphs(monkeypatch)
     graphed, plain = trainer_of(CONFIG, True), trainer_of(CONFIG, True)
     learner_of(graphed).graphs.captures = True
-    assert_same_training(graphed, plain, 3)
-    assert sum(map(len, captures)) > 9
+    assert_same_training(graphed, plain, 2)
+    assert sum(map(len, captures)) > 6
 
 
 def test_a_step_that_is_not_finite_is_undone() -> None:

@@ -104,7 +104,7 @@ def test_games_and_learner_get_what_a_loop_over_lanes_gives_them(
     reference = Reference(duels(8, share=0.3, told=told), pool, seed=4)
     batch, info = venv.reset(seed=4)
     venv.action_space.seed(1)
-    for _ in range(60):
+    for _ in range(45):
         before = venv.seats.players.copy()
         np.testing.assert_array_equal(info["inactive"], reference.idle | (before != LEARNER))
         for lane, player in enumerate(before):
@@ -172,7 +172,7 @@ def test_where_the_learner_plays_all_games_nothing_is_different(duels: Any, toy_
         if wrapped:
             venv = past_self_play(venv, pool_of(toy_policy(), 2), latest_share=1)
         trainer = PPO(policy, venv, CONFIG)
-        metrics.append(trainer.train(200))
+        metrics.append(trainer.train(120))
         weights.append(torch.cat([p.detach().flatten() for p in policy.parameters()]))
     assert torch.equal(*weights)
     same = [{k: v for k, v in m.items() if k.startswith(("losses", "charts/ep"))} for m in metrics]

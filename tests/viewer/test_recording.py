@@ -181,9 +181,9 @@ def test_attention_of_many_entities_stays_small(count: int) -> None:
 
 def test_steps_beyond_the_limit_are_left_out(net_for, tmp_path: Path) -> None:
     with ez.make_vec("MineSweeper", num_envs=1) as venv:
-        recording = record_episodes(net_for(venv), venv, episodes=20, max_steps=100, seed=4)
+        recording = record_episodes(net_for(venv), venv, episodes=3, max_steps=40, seed=4)
     whole = write_page(tmp_path / "whole.html", recording)
-    cut = write_page(tmp_path / "cut.html", recording, max_megabytes=0.005)
+    cut = write_page(tmp_path / "cut.html", recording, max_megabytes=0.003)
     assert 0 < cut < whole == len(recording.steps)
     with raises(ValueError, 0.00001):
         write_page(tmp_path / "none.html", recording, max_megabytes=0.00001)
@@ -218,7 +218,7 @@ def test_an_environment_of_frames_alone_has_nothing_to_show(tmp_path: Path) -> N
 
 
 def test_lanes_of_one_game_end_by_themselves(net_for) -> None:
-    with ez.make_vec("MultiSnake/lanes", num_envs=4, num_snakes=4, max_steps=30) as venv:
+    with ez.make_vec("MultiSnake/lanes", num_envs=4, num_snakes=4, max_steps=15) as venv:
         recording = record_episodes(net_for(venv), venv, episodes=2, max_steps=500, seed=2)
     assert len(recording.steps) < 500
     for lane in range(4):

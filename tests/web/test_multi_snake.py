@@ -81,7 +81,7 @@ def episode(options: dict[str, int], seed: int) -> tuple[dict[str, Any], list[di
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
 def test_javascript_steps_as_python() -> None:
-    episodes = [episode(options, seed) for options in OPTIONS for seed in range(40)]
+    episodes = [episode(options, seed) for options in OPTIONS for seed in range(12)]
     assert max(steps[-1]["score"] for _, steps in episodes) > 0.9  # full-grown snakes are among them
     told = json.dumps([told for told, _ in episodes])
     command = ["node", str(HERE / "compare_snakes.mjs")]

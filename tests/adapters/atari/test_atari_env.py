@@ -86,6 +86,7 @@ def test_the_same_seed_plays_the_same_episodes() -> None:
             np.testing.assert_equal(history(venv, 12), first)
 
 
+@pytest.mark.full
 def test_lanes_and_workers_play_what_they_play_alone() -> None:
     with ez.make_vec("Atari/Breakout", 2, noop_max=9) as venv:
         both = history(venv, 5)

@@ -137,6 +137,7 @@ def test_score_and_lives_are_those_of_the_emulator(game: str) -> None:
                 assert shown["lives"] == pytest.approx(info["lives"][0], abs=1e-3)
 
 
+@pytest.mark.full
 def test_ghosts_that_are_blue_can_be_eaten() -> None:
     seen = {True: 0, False: 0}
     with ez.make_vec("Atari/MsPacman", 4, frameskip=8) as venv:

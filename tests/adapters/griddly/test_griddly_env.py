@@ -188,6 +188,7 @@ def test_seeds_decide_what_is_random() -> None:
             np.testing.assert_equal(history(venv, 12), first)
 
 
+@pytest.mark.full
 def test_workers_change_nothing() -> None:
     with ez.make_vec("Griddly/GriddlyRTS", 4) as venv:
         first = history(venv, 5, 10)
@@ -279,6 +280,7 @@ def test_two_players_are_two_lanes() -> None:
         batch, *_ = venv.step({})  # all actors may be left without a command
 
 
+@pytest.mark.full
 def test_random_opponents_leave_the_first_player_as_lane() -> None:
     options = {"opponents": "random", "max_steps": 8}
     with ez.make_vec("Griddly/GriddlyRTS", 3, **options) as venv:

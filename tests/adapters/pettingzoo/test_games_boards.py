@@ -45,7 +45,7 @@ def play(env: Any, seed: int, moves: int) -> Any:
         yield action
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10_000), name=st.sampled_from(sorted(MARKS)))
 def test_marks_make_up_the_planes_of_both_players_to_the_end(seed: int, name: str) -> None:
     kind, cell = MARKS[name]

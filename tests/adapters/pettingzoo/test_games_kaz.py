@@ -84,7 +84,7 @@ def test_agents_see_what_their_vectors_say_to_the_end(options: dict[str, Any]) -
     assert deaths or "max_cycles" in options
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(archers=st.integers(0, 3), knights=st.integers(0, 3), seed=st.integers(0, 1000))
 def test_any_number_of_fighters_is_seen(archers: int, knights: int, seed: int) -> None:
     if not archers + knights:

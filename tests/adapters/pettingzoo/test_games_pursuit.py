@@ -45,7 +45,7 @@ def check(env: Any, view: PursuitView) -> None:
         assert seen.entities["Pursuer"][own].tolist() == [0, 0, 1]
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     seed=st.integers(0, 1000),
     size=st.tuples(st.integers(11, 16), st.integers(11, 16)),

@@ -149,6 +149,7 @@ def test_a_slow_game_is_inactive_and_does_not_hold_the_others() -> None:
         assert ended and rewards_of_slow == 3.0
 
 
+@pytest.mark.full
 def test_the_game_of_a_worker_process_is_named_by_its_lane() -> None:
 
     def broken(agent: Any) -> None:

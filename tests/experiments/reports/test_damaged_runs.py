@@ -67,7 +67,7 @@ def read_all(run: Path) -> None:
         read_origin(run)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(name=st.sampled_from(FILES), poison=st.sampled_from(POISON), data=st.data())
 def test_damage_gives_a_run_or_one_named_error(
     sound: Path, tmp_path: Path, name: str, poison: bytes, data: st.DataObject
@@ -84,7 +84,7 @@ def test_damage_gives_a_run_or_one_named_error(
     read_all(run)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_flipped_byte_of_compressed_metrics(sound: Path, tmp_path: Path, data: st.DataObject) -> None:
     run = copy(sound, tmp_path)

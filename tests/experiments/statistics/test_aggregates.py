@@ -20,7 +20,7 @@ from entitize.experiments.statistics import (
     performance_profiles,
     probability_of_improvement,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
@@ -127,7 +127,6 @@ class TestByHand:
 
 class TestAgainstPlainPython:
     @given(ragged)
-    @settings(max_examples=60, deadline=None)
     def test_metrics(self, scores: Ragged) -> None:
         assert metric_of(scores, "iqm") == pytest.approx(slow_iqm(scores), abs=1e-12)
         assert metric_of(scores, "mean") == pytest.approx(slow_mean(scores), abs=1e-12)
@@ -135,7 +134,6 @@ class TestAgainstPlainPython:
         assert metric_of(scores, "optimality_gap", 0.6) == pytest.approx(slow_gap(scores, 0.6), abs=1e-12)
 
     @given(ragged, st.data())
-    @settings(max_examples=40, deadline=None)
     def test_probability_of_improvement(self, scores: Ragged, data: st.DataObject) -> None:
         other = {task: data.draw(st.lists(score, min_size=1, max_size=4)) for task in reversed(scores)}
         probability = probability_of_improvement(scores, other)
@@ -143,7 +141,6 @@ class TestAgainstPlainPython:
         assert probability_of_improvement(other, scores) == pytest.approx(1 - probability)
 
     @given(ragged, st.lists(score, min_size=1, max_size=4))
-    @settings(max_examples=40, deadline=None)
     def test_profiles(self, scores: Ragged, thresholds: list[float]) -> None:
         runs = performance_profiles({"x": scores}, thresholds, resamples=2)["x"]
         for threshold, share in zip(thresholds, runs.share, strict=True):
