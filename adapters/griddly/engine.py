@@ -14,6 +14,8 @@ from .rules import CELLS, OBSERVER, Rules
 #: An entity type -> what is reported of its objects, as lists.
 Reading = Mapping[str, list[list[float]]]
 
+#: The directions of objects as they are reported.
+_DIRECTIONS = {"NONE": (0, 0), "UP": (0, -1), "RIGHT": (1, 0), "DOWN": (0, 1), "LEFT": (-1, 0)}
 #: An observer that costs nothing.
 _BLIND = "None"
 _NOTHING = np.zeros((0, 4), np.int32)
@@ -116,8 +118,30 @@ class Game:
 
     def read(self) -> Reading:
         """Return what the engine reports of all objects."""
+        rules = self._rules
+        if not rules.observes_avatar:
+            return self._observed()
+        found: dict[str, list[list[float]]] = {}
+        for item in self.state()["Objects"]:
+            if (name := item["Name"]) in rules.objects:  # and not the engine's "_empty"
+                direction = _DIRECTIONS[item["Orientation"]] if rules.turns else ()
+                variables = [item["Variables"][variable] for variable in rules.objects[name]]
+                values = [*item["Location"], rules.heights[name], *direction, item["PlayerId"], *variables]
+                found.setdefault(name, []).append(values)
+        return found
+
+    def _observed(self) -> Reading:
+        """Return what the entity observer reports: of all objects, or of those in the avatar's cell."""
         entities: Reading = self.players[0].observe()["Entities"]
         return entities
+
+    def avatar_variables(self) -> list[float]:
+        """Return the avatar's variables, of games that have cells (`has_cells`); zeros, once it is gone."""
+        rules = self._rules
+        if rules.avatar is None or not rules.observes_avatar:
+            return []
+        count = len(rules.objects[rules.avatar])
+        return self._observed().get(rules.avatar, [[0.0] * count])[0][-count:]
 
     def read_cells(self) -> NDArray[np.uint8]:
         """Return what the engine reports of the cells, row after row, of games that have that (`has_cells`).

@@ -5,7 +5,7 @@ Shape alphabet: G games, E lanes, C choices.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain, starmap
 from struct import Struct
 
@@ -22,6 +22,7 @@ from .fill import (
     INDEX,
     FeatureLayout,
     Lanes,
+    Lists,
     Objects,
     fill_lanes,
     read_cells,
@@ -67,7 +68,6 @@ class GriddlyObserver:
             rules.turns,
             np.array([] if window is None else list(vars(window).values()), np.int64),
         )
-        self._by_cells = rules.has_cells
         self._everything = list(range(len(choices)))
         self.cells = np.zeros((0, 2), np.int32)
 
@@ -90,36 +90,34 @@ class GriddlyObserver:
         return EntityBatch(entities, self._globals(games), {ACTION: actors})
 
     def _read(self, games: Sequence[Game], boards: NDArray[np.int64]) -> Objects:
-        """Return the objects of all games: from their cells, until two objects are in one."""
-        if self._by_cells:
-            rules = self._rules
-            cells = np.concatenate([game.read_cells() for game in games])
-            kinds = np.array([self._kinds[name] for name in games[0].object_names()], np.int64)
-            objects, is_all = read_cells(cells, boards, kinds, rules.num_players, rules.turns)
-            if is_all:
-                return objects
-            self._by_cells = False
-        return self._read_lists(games, boards)
+        """Return the objects of all games: from their cells, but of games with two objects in one."""
+        if not self._rules.has_cells:
+            return sort_objects(self._read_lists(games, range(len(games))), boards, self._widths)
+        cells = np.concatenate([game.read_cells() for game in games])
+        variables = np.array([game.avatar_variables() for game in games], np.float32)
+        kinds = np.array([self._kinds[name] for name in games[0].object_names()], np.int64)
+        lists, is_shared = read_cells(cells, boards, kinds, self._layout, variables)
+        if is_shared.any():
+            others = self._read_lists(games, np.flatnonzero(is_shared).tolist())
+            lists = Lists(*(np.concatenate(parts) for parts in zip(lists, others, strict=True)))
+        return sort_objects(lists, boards, self._widths)
 
-    def _read_lists(self, games: Sequence[Game], boards: NDArray[np.int64]) -> Objects:
+    def _read_lists(self, games: Sequence[Game], numbers: Iterable[int]) -> Lists:
+        """Return what the engine reports of all objects of the games with these numbers."""
         kinds: list[int] = []
         lengths: list[int] = []
         packed: list[bytes] = []
-        list_ends = [0]
-        for game in games:
+        owners: list[int] = []
+        for number in numbers:
             # A game's lists are packed before those of the next one exist: so they cost half as much.
-            lists = game.read()
+            lists = games[number].read()
             kinds += [self._kinds[name] for name in lists]
             lengths += map(len, lists.values())
             packed += [b"".join(starmap(self._pack[name], objects)) for name, objects in lists.items()]
-            list_ends.append(len(kinds))
-        return sort_objects(
-            np.frombuffer(b"".join(packed), np.float32),
-            np.array(kinds, np.int64),
-            np.array(lengths, np.int64),
-            np.array(list_ends),
-            boards,
-            self._widths,
+            owners += [number] * len(lists)
+        values = np.frombuffer(b"".join(packed), np.float32)
+        return Lists(
+            values, np.array(kinds, np.int64), np.array(lengths, np.int64), np.array(owners, np.int64)
         )
 
     def _globals(self, games: Sequence[Game]) -> NDArray[np.float32]:

@@ -20,6 +20,15 @@ X, Y, Z, NEXT = range(4)
 INDEX, AVATAR_X, AVATAR_Y, IS_COVERED = range(4)
 
 
+class Lists(NamedTuple):
+    """Lists of objects of one type, from all games, in any order."""
+
+    values: NDArray[np.float32]  # what is reported of the objects, one after the other
+    kinds: NDArray[np.int64]  # (L,) types
+    lengths: NDArray[np.int64]  # (L,)
+    games: NDArray[np.int64]  # (L,)
+
+
 class Objects(NamedTuple):
     """The objects of all games, within a game by their cells, row after row."""
 
@@ -51,52 +60,36 @@ class Lanes(NamedTuple):
 
 
 @compiled
-def sort_objects(
-    values: NDArray[np.float32],
-    kinds: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    list_ends: NDArray[np.int64],
-    boards: NDArray[np.int64],
-    widths: NDArray[np.int64],
-) -> Objects:
+def sort_objects(lists: Lists, boards: NDArray[np.int64], widths: NDArray[np.int64]) -> Objects:
     """Sort objects by game and cell: the engine reports them in an order that differs between processes.
 
     Args:
-        values: what is reported of them, list after list.
-        kinds, lengths: (L,) types and lengths of the lists.
-        list_ends: (G + 1,) of each game's lists.
         boards: (G, 2) width and height.
         widths: (T,) numbers reported of an object.
     """
-    num_games = len(boards)
-    ends = np.zeros(num_games + 1, np.int64)
-    for game in range(num_games):
-        ends[game + 1] = ends[game]
-        for part in range(list_ends[game], list_ends[game + 1]):
-            ends[game + 1] += lengths[part]
-    starts, types = np.empty(ends[-1], np.int64), np.empty(ends[-1], np.int64)
-    position = 0
-    for game in range(num_games):
-        width, height = boards[game]
-        places = np.zeros(width * height + 1, np.int64)
-        for is_counting in (True, False):
-            start = position
-            for part in range(list_ends[game], list_ends[game + 1]):
-                step = widths[kinds[part]]
-                for _ in range(lengths[part]):
-                    cell = int(values[start + Y]) * width + int(values[start + X])
-                    if is_counting:
-                        places[cell + 1] += 1
-                    else:
-                        row = ends[game] + places[cell]
-                        places[cell] += 1
-                        starts[row], types[row] = start, kinds[part]
-                    start += step
-            if is_counting:
-                for cell in range(width * height):
-                    places[cell + 1] += places[cell]
-            else:
-                position = start
+    values, kinds, lengths = lists.values, lists.kinds, lists.lengths
+    first_cells = np.zeros(len(boards) + 1, np.int64)  # of each game, among the cells of all
+    for game in range(len(boards)):
+        first_cells[game + 1] = first_cells[game] + boards[game, 0] * boards[game, 1]
+    places = np.zeros(first_cells[-1] + 1, np.int64)
+    starts, types = np.empty(lengths.sum(), np.int64), np.empty(lengths.sum(), np.int64)
+    ends = np.zeros(len(boards) + 1, np.int64)
+    for is_counting in (True, False):
+        start = 0
+        for part in range(len(kinds)):
+            first, width = first_cells[lists.games[part]], boards[lists.games[part], 0]
+            for _ in range(lengths[part]):
+                cell = first + int(values[start + Y]) * width + int(values[start + X])
+                if is_counting:
+                    places[cell + 1] += 1
+                else:
+                    starts[places[cell]], types[places[cell]] = start, kinds[part]
+                    places[cell] += 1
+                start += widths[kinds[part]]
+        if is_counting:
+            for cell in range(first_cells[-1]):
+                places[cell + 1] += places[cell]
+            ends[:] = places[first_cells]
     return Objects(values, starts, types, ends)
 
 
@@ -105,60 +98,63 @@ def read_cells(
     cells: NDArray[np.uint8],
     boards: NDArray[np.int64],
     kinds: NDArray[np.int64],
-    num_players: int,
-    turns: bool,
-) -> tuple[Objects, bool]:
-    """Return the objects in the cells of all games, and whether no cell has more than one.
+    layout: FeatureLayout,
+    variables: NDArray[np.float32],
+) -> tuple[Lists, NDArray[np.bool_]]:
+    """Return the objects in the cells of games, each as a list, and the games (G,) that need another reading.
+
+    These are games in which a cell has two objects; theirs are left out.
 
     Args:
         cells: the engine's report of each cell: a channel for each type, each player from 0 (nobody) on, and
             each direction: upwards or none, right, down, left.
         boards: (G, 2) width and height.
         kinds: (T,) the type of each channel.
+        variables: (G, V) of the avatar.
     """
-    num_cells, width = (boards[:, 0] * boards[:, 1]).sum(), NEXT + 1 + 2 * turns
-    values = np.zeros(num_cells * width, np.float32)
-    types, ends = np.empty(num_cells, np.int64), np.zeros(len(boards) + 1, np.int64)
-    num_types, channels = len(kinds), len(kinds) + num_players + 1 + 4 * turns
-    row = cell = 0
+    num_cells, num_types = (boards[:, 0] * boards[:, 1]).sum(), len(kinds)
+    values = np.empty(num_cells * layout.widths.max(), np.float32)
+    types, games = np.empty(num_cells, np.int64), np.empty(num_cells, np.int64)
+    is_shared = np.zeros(len(boards), np.bool_)
+    channels = num_types + layout.num_players + 1 + 4 * layout.turns
+    row = end = place = 0
     for game in range(len(boards)):
+        first_row, first_end = row, end
         for y in range(boards[game, 1]):
             for x in range(boards[game, 0]):
-                place, first = cell * channels, row
-                cell += 1
+                before = row
                 for channel in range(num_types):
-                    if cells[place + channel]:
-                        if row > first:
-                            return Objects(values, types, types, ends), False
-                        types[row] = kinds[channel]
-                        _set_object(values, row * width, x, y, cells, place + num_types, num_players, turns)
-                        row += 1
-        ends[game + 1] = row
-    return Objects(values, np.arange(row) * width, types, ends), True
+                    if not cells[place + channel]:
+                        continue
+                    if row > before:
+                        is_shared[game] = True
+                        break
+                    kind = types[row] = kinds[channel]
+                    games[row] = game
+                    _set_object(values[end:], x, y, cells[place + num_types :], layout)
+                    if kind == layout.avatar:
+                        values[end + layout.widths[kind] - variables.shape[1] : end + layout.widths[kind]] = (
+                            variables[game]
+                        )
+                    row, end = row + 1, end + layout.widths[kind]
+                place += channels
+        if is_shared[game]:
+            row, end = first_row, first_end
+    return Lists(values[:end], types[:row], np.ones(row, np.int64), games[:row]), is_shared
 
 
 @compiled
 def _set_object(
-    values: NDArray[np.float32],
-    start: int,
-    x: int,
-    y: int,
-    cells: NDArray[np.uint8],
-    place: int,
-    num_players: int,
-    turns: bool,
+    values: NDArray[np.float32], x: int, y: int, channels: NDArray[np.uint8], layout: FeatureLayout
 ) -> None:
-    """Set an object's cell, direction and owner; the channels of the latter are at `place`."""
-    values[start + X], values[start + Y] = x, y
-    start += NEXT
-    if turns:
-        ways = place + num_players + 1
-        values[start] = np.float32(cells[ways + 1]) - np.float32(cells[ways + 3])
-        values[start + 1] = np.float32(cells[ways + 2]) - np.float32(cells[ways])
-        start += 2
-    for player in range(num_players + 1):
-        if cells[place + player]:
-            values[start] = player
+    """Set an object's cell, direction and owner from the channels of the latter."""
+    values[X], values[Y], values[Z] = x, y, 0
+    if layout.turns:
+        up, right, down, left = channels[layout.num_players + 1 : layout.num_players + 5]
+        values[NEXT], values[NEXT + 1] = np.float32(right) - left, np.float32(down) - up
+    for player in range(layout.num_players + 1):
+        if channels[player]:
+            values[NEXT + 2 * layout.turns] = player
 
 
 @compiled

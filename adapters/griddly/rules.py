@@ -1,9 +1,10 @@
 """`Rules`: a game's description in GDY, with observers of ours added to it.
 
 The engine's *entity observer* reports the objects with the features that the file asks for. Ours asks for
-all, of the whole board. The engine's *vector observer* reports channels of the board's cells, in a twentieth
-of the time, but no variables, and of objects in one cell the owner and direction of the lowest alone. Both
-are added to the text, so that the engine reads the rest as its author wrote it.
+all, of the whole board, or where the cells have the rest, of the avatar's cell. The engine's *vector
+observer* reports channels of the board's cells, in a twentieth of the time, but variables as bytes, and of
+objects in one cell the owner and direction of the lowest alone. Both are added to the text, so that the
+engine reads the rest as its author wrote it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +67,17 @@ class Rules:
 
     @property
     def has_cells(self) -> bool:
-        """True if the vector observer reports all of objects, where no cell has more than one."""
-        return not any(self.objects.values())
+        """True if no object has variables, but the avatar of an only player.
+
+        Then the vector observer reports all of an object that is alone in its cell, but these variables.
+        """
+        with_variables = [name for name, variables in self.objects.items() if variables]
+        return not with_variables or (with_variables == [self.avatar] and self.num_players == 1)
+
+    @property
+    def observes_avatar(self) -> bool:
+        """True if the entity observer reports the objects in the avatar's cell alone, for its variables."""
+        return self.has_cells and self.avatar is not None and bool(self.objects[self.avatar])
 
     @property
     def reported(self) -> tuple[str, ...]:
@@ -110,10 +120,10 @@ def _parse(path: Path, text: str) -> Rules:
     levels = environment.get("Levels") or []
     # By the command "rot", or because a level says so ("A/U").
     turns = bool(_ROTATION.search(text)) or any("/" in str(level) for level in levels)
-    return Rules(
+    rules = Rules(
         name=str(environment.get("Name", path.stem)),
         path=path,
-        text=_with_observers(text, node, _observers(objects, turns)),
+        text="",
         objects=objects,
         turns=turns,
         variables=_names(environment.get("Variables")),
@@ -126,6 +136,7 @@ def _parse(path: Path, text: str) -> Rules:
         sprites={item["Name"]: _sprites(item) for item in game["Objects"]},
         **_board(environment),
     )
+    return replace(rules, text=_with_observers(text, node, _observers(rules)))
 
 
 def _sprites(item: Mapping[str, Any]) -> tuple[Sprite, ...]:
@@ -181,22 +192,31 @@ def _time_limits(termination: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
                     yield name, values[1]
 
 
-def _observers(objects: Mapping[str, tuple[str, ...]], turns: bool) -> list[str]:
-    names = list(objects)
+def _observers(rules: Rules) -> list[str]:
+    names = list(rules.objects)
     whole_board = {  # these would be the player's own else
         "TrackAvatar": False,
         "RotateWithAvatar": False,
         **dict.fromkeys(("Width", "Height", "OffsetX", "OffsetY"), 0),
     }
+    avatars_cell = {**whole_board, "TrackAvatar": True, "Width": 1, "Height": 1}
     entities = {
         "Type": "ENTITY",
-        "IncludeRotation": names if turns else [],
+        "IncludeRotation": names if rules.turns else [],
         "IncludePlayerId": names,
         "IncludeMasks": False,
-        "VariableMapping": {name: list(variables) for name, variables in objects.items() if variables},
+        "VariableMapping": {name: list(variables) for name, variables in rules.objects.items() if variables},
     }
-    cells = {"Type": "VECTOR", "IncludePlayerId": True, "IncludeRotation": turns, "IncludeVariables": False}
-    both = {OBSERVER: entities | whole_board, CELLS: cells | whole_board}
+    cells = {
+        "Type": "VECTOR",
+        "IncludePlayerId": True,
+        "IncludeRotation": rules.turns,
+        "IncludeVariables": False,
+    }
+    both = {
+        OBSERVER: entities | (avatars_cell if rules.observes_avatar else whole_board),
+        CELLS: cells | whole_board,
+    }
     return [f"{name}: {json.dumps(options)}" for name, options in both.items()]  # JSON is YAML
 
 

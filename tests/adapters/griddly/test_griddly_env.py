@@ -267,6 +267,22 @@ def test_a_limit_of_steps_can_be_a_variable(coins: str) -> None:
         assert [venv.step({})[2][0] for _ in range(3)] == [False, False, True]
 
 
+def test_an_object_in_the_avatars_cell_changes_no_other_game(tmp_path: Path) -> None:
+    """Games with two objects in one cell are read in another way than the others."""
+    path = tmp_path / "over.yaml"
+    text = COINS.replace("MapCharacter: c}", "MapCharacter: c, Z: 1}").replace(
+        "remove: true}]}", "reward: 0}]}"
+    )
+    path.write_text(text)
+    with ez.make_vec(f"Griddly/{path}", 3, level="p c w .", max_steps=None) as venv:
+        venv.reset(seed=1)
+        batch, *_ = venv.step(choose(venv, "nop", "go: Left", "nop"))
+        walkers = [rows.tolist() for rows in batch.entities["walker"]]
+        assert walkers == [[[2, 0, 1, 0]], [[1, 0, 1, 300]], [[2, 0, 1, 0]]]
+        assert [rows.tolist() for rows in batch.entities["coin"]] == [[[1, 0, 0]]] * 3
+        assert [rows.tolist() for rows in batch.entities["pit"]] == [[[0, 0, 0]]] * 3
+
+
 def test_two_players_are_two_lanes() -> None:
     with ez.make_vec("Griddly/GriddlyRTS", 4) as venv:
         assert venv.lane_games.tolist() == [0, 0, 1, 1]
