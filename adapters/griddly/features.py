@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain, starmap
 from struct import Struct
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,7 +100,8 @@ class GriddlyObserver:
         lists, is_shared = read_cells(cells, boards, kinds, self._layout, variables)
         if is_shared.any():
             others = self._read_lists(games, np.flatnonzero(is_shared).tolist())
-            lists = Lists(*(np.concatenate(parts) for parts in zip(lists, others, strict=True)))
+            pairs: Iterable[Any] = zip(lists, others, strict=True)
+            lists = Lists(*map(np.concatenate, pairs))
         return sort_objects(lists, boards, self._widths)
 
     def _read_lists(self, games: Sequence[Game], numbers: Iterable[int]) -> Lists:
