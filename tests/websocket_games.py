@@ -7,7 +7,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ import numpy as np
 from entitize.adapters.programs import ListeningVectorEnv
 from websockets.exceptions import InvalidHandshake
 from websockets.sync.client import ClientConnection, connect
+
+from waiting import PATIENCE
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 MOVE = {"kind": "Categorical", "choices": ["LEFT", "RIGHT"]}
@@ -72,7 +74,7 @@ class Trainer:
 
     def end(self) -> None:
         self.venv.close()  # ends the step that waits for questions
-        self._thread.join(10)
+        self._thread.join(PATIENCE)
         assert not self._thread.is_alive() and self.error is None, self.error
 
     def total(self, column: int) -> float:
@@ -104,7 +106,7 @@ def hello(trainer: Trainer, token: str | None = None) -> Iterator[ClientConnecti
 
 def ask(game: ClientConnection, message: Any = OBSERVE) -> dict[str, Any]:
     game.send(message if isinstance(message, str) else json.dumps(message))
-    answer: dict[str, Any] = json.loads(game.recv(10))
+    answer: dict[str, Any] = json.loads(game.recv(PATIENCE))
     return answer
 
 
@@ -120,17 +122,10 @@ def play(agent: Any, steps: int = 4) -> float:
 
 def back(trainer: Trainer) -> Any:
     """Connect as soon as a lane is free."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + PATIENCE
     while True:
         try:
             return client.Agent.connect(f"ws://{trainer.venv.address}")
         except (client.AgentError, InvalidHandshake):
             assert time.monotonic() < end
             time.sleep(0.01)
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 10) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)

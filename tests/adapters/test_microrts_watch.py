@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,6 +18,7 @@ import pytest
 from entitize.adapters.microrts.java import BotFailure, GameSetup, MicroRTSEngine, may_hang, start_engine
 
 from facts import raises, warns
+from waiting import wait_until
 
 BOARD = "basesWorkers8x8"
 
@@ -79,10 +79,7 @@ def records(engine: MicroRTSEngine) -> np.ndarray:
 
 def wait_until_idle(engine: MicroRTSEngine) -> None:
     """Until all of the engine's threads have come back."""
-    end = time.monotonic() + 20
-    while engine.watch and engine.watch.busy_threads:
-        assert time.monotonic() < end, "a thread has not come back"
-        time.sleep(0.01)
+    wait_until(lambda: not (engine.watch and engine.watch.busy_threads))
 
 
 def test_a_bot_that_hangs_ends_its_game_alone(server: SlowServer) -> None:

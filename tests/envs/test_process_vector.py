@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ import numpy as np
 import pytest
 
 from facts import raises
+from waiting import wait_until
 
 
 def environment_class() -> Any:
@@ -83,16 +83,8 @@ def alive(pid: int) -> bool:
         return False
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Returns when `condition` holds; a minute is far more than it takes."""
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "something was left behind"
-        time.sleep(0.02)
-
-
 def wait_for_the_end_of(pids: Iterable[int]) -> None:
-    wait_for(lambda: not any(alive(pid) for pid in pids))
+    wait_until(lambda: not any(alive(pid) for pid in pids))
 
 
 def pids_of(envs: ez.vector.ProcessVectorEnv) -> list[int]:
@@ -246,5 +238,5 @@ def test_nothing_survives_a_parent_that_is_killed(tmp_path: Path) -> None:
     assert done.returncode == -9
     pids, names = (line.split() for line in done.stdout.splitlines())
     assert len(pids) == len(names) == 2
-    wait_for(lambda: not any(alive(int(pid)) for pid in pids))
-    wait_for(lambda: not any(Path("/dev/shm", name).exists() for name in names))
+    wait_until(lambda: not any(alive(int(pid)) for pid in pids))
+    wait_until(lambda: not any(Path("/dev/shm", name).exists() for name in names))

@@ -257,7 +257,7 @@ def test_a_worker_that_hangs_is_an_error_that_names_it() -> None:
     with raises(ez.WorkerError, "envs [1, 2]", pids[-1], "0.5 s", "step") as caught:
         envs.step({})
     assert caught.value.env_indices == (1, 2)
-    assert envs.closed and time.monotonic() - start < 20
+    assert envs.closed and time.monotonic() - start < 50
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)

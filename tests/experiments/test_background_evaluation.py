@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import entitize as ez
@@ -17,6 +16,8 @@ from entitize.cli import main
 from entitize.experiments import TrainArguments, TrainConfig, parse, train
 from entitize.experiments.background_evaluation import measure
 from entitize.trainers import checkpoint_paths, load_policy, read_metrics
+
+from waiting import PATIENCE, wait_until
 
 TRAIN = [
     *("train", "--env.id", "MultiSnake", "--env.num-envs", "4", "--net.d-model", "8", "--net.n-layer", "1"),
@@ -118,13 +119,6 @@ def words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return [*TRAIN, "--env.id", "snake_game:make_env", "--run", str(tmp_path / "run")]
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def start(words: list[str], stop: threading.Event) -> threading.Thread:
     """Train in a thread until `stop`."""
     given, run = words[1:-2], Path(words[-1])
@@ -140,11 +134,11 @@ def test_an_evaluation_that_writes_much_ends_while_training_goes_on(words: list[
     training = start([*words[:-2], *noise, *words[-2:]], stop)
     try:
         metrics = tmp_path / "run" / "metrics.jsonl"
-        wait_for(lambda: metrics.exists() and bool(evaluations(tmp_path / "run")))
+        wait_until(lambda: metrics.exists() and bool(evaluations(tmp_path / "run")))
         assert training.is_alive()
     finally:
         stop.set()
-        training.join(60)
+        training.join(PATIENCE)
 
 
 def test_training_goes_on_if_waiting_checkpoints_are_deleted(
@@ -160,9 +154,9 @@ def test_a_stop_does_not_wait_for_an_evaluation_that_hangs(words: list[str], tmp
     heartbeat, stop = tmp_path / "heartbeat", threading.Event()
     hang = ["--eval.kwargs", f"heartbeat={heartbeat}", "--ppo.total-timesteps", "64"]
     training = start([*words[:-2], *hang, *words[-2:]], stop)
-    wait_for(heartbeat.exists)
+    wait_until(heartbeat.exists)
     stop.set()
-    training.join(60)
+    training.join(PATIENCE)
     assert not training.is_alive()
     assert [path.name for path in checkpoint_paths(tmp_path / "run" / "eval")] == ["step_000000000064"]
 
@@ -172,7 +166,7 @@ def test_an_evaluation_ends_with_a_training_that_is_killed(words: list[str], tmp
     hang = ["--eval.kwargs", f"heartbeat={heartbeat}", "--ppo.total-timesteps", "100_000_000"]
     with subprocess.Popen([sys.executable, "-m", "entitize", *words, *hang]) as training:
         try:
-            wait_for(heartbeat.exists)
+            wait_until(heartbeat.exists)
         finally:
             training.kill()
 
@@ -181,4 +175,4 @@ def test_an_evaluation_ends_with_a_training_that_is_killed(words: list[str], tmp
         time.sleep(1)
         return heartbeat.stat().st_mtime_ns == before
 
-    wait_for(is_still)
+    wait_until(is_still)

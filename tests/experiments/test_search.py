@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from io import StringIO
@@ -22,9 +21,9 @@ from entitize.trainers import read_origin
 from optuna.trial import TrialState
 from rich.console import Console
 
+from waiting import wait_until
+
 Run = Callable[..., tuple[int, str, str]]
-#: Nothing here takes so long.
-PATIENCE = 300.0
 TINY = (
     *("--env.id", "MultiArmedBandit", "--env.num-envs", "2", "--net.n-layer", "1"),
     *("--ppo.minibatch-size", "16", "--ppo.update-epochs", "1", "--ppo.checkpoint-interval", "160"),
@@ -41,13 +40,6 @@ def steps_in(folder: Path) -> list[int]:
     path = folder / "metrics.jsonl"
     lines = path.read_text().splitlines(keepends=True) if path.exists() else []
     return [json.loads(line)["step"] for line in lines if line.endswith("\n")]
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_a_search_trains_reports_and_goes_on(entitize: Run, tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
     python rank_program.py ARGUMENT
 
-The argument is JSON: `folder`, `game`, `lanes` of all ranks, `updates`, `engine`, and options of `PPOConfig`,
-each perhaps a list of one for each rank.
+The argument is a JSON list of trainings: `folder`, `game`, `lanes` of all ranks, `updates`, `engine`, and
+options of `PPOConfig`, each perhaps a list of one for each rank.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import torch
 from entitize.policies import ActResult
 from entitize.ragged import concatenate
 from entitize.trainers import process_group
+from entitize.trainers.ranks import Ranks
 
 
 class LaneByLane(ez.RogueNet):
@@ -37,27 +38,30 @@ class LaneByLane(ez.RogueNet):
         )
 
 
-def main(folder: str, game: str, lanes: int, updates: int, engine: str = "auto", **options: Any) -> None:
-    with process_group() as ranks:
-        for name, value in options.items():
-            options[name] = value[ranks.rank] if isinstance(value, list) else value
-        own = lanes // ranks.size
-        venv = ez.make_vec(game, own)
-        torch.manual_seed(ranks.rank)  # rank 0 gives the others its weights
-        spaces = venv.single_observation_space, venv.single_action_space
-        net = LaneByLane(*spaces, d_model=16, n_layer=1, engine=engine)
-        net.rngs = [np.random.default_rng([7, ranks.rank * own + lane]) for lane in range(own)]
-        ppo = ez.PPO(net, venv, ez.PPOConfig(**options))
-        metrics = []
-        for _ in range(updates):
-            ppo.collect()
-            metrics.append(ppo.update())
-        path = Path(folder) / f"{ranks.size}_{ranks.rank}"
-        arrays: dict[str, Any] = {name: tensor.numpy() for name, tensor in net.state_dict().items()}
-        np.savez(path.with_suffix(".npz"), **arrays)
-        told = {"metrics": metrics, "step": ppo.step, "finished": ppo.episodes.finished}
-        path.with_suffix(".json").write_text(json.dumps(told))
+def train(
+    ranks: Ranks, folder: str, game: str, lanes: int, updates: int, engine: str = "auto", **options: Any
+) -> None:
+    for name, value in options.items():
+        options[name] = value[ranks.rank] if isinstance(value, list) else value
+    own = lanes // ranks.size
+    venv = ez.make_vec(game, own)
+    torch.manual_seed(ranks.rank)  # rank 0 gives the others its weights
+    spaces = venv.single_observation_space, venv.single_action_space
+    net = LaneByLane(*spaces, d_model=16, n_layer=1, engine=engine)
+    net.rngs = [np.random.default_rng([7, ranks.rank * own + lane]) for lane in range(own)]
+    ppo = ez.PPO(net, venv, ez.PPOConfig(**options))
+    metrics = []
+    for _ in range(updates):
+        ppo.collect()
+        metrics.append(ppo.update())
+    path = Path(folder) / f"{ranks.size}_{ranks.rank}"
+    arrays: dict[str, Any] = {name: tensor.numpy() for name, tensor in net.state_dict().items()}
+    np.savez(path.with_suffix(".npz"), **arrays)
+    told = {"metrics": metrics, "step": ppo.step, "finished": ppo.episodes.finished}
+    path.with_suffix(".json").write_text(json.dumps(told))
 
 
 if __name__ == "__main__":
-    main(**json.loads(sys.argv[1]))
+    with process_group() as all_ranks:
+        for training in json.loads(sys.argv[1]):
+            train(all_ranks, **training)

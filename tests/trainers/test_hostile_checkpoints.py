@@ -19,7 +19,7 @@ from entitize.trainers import PPO, CheckpointError, load_policy, read_checkpoint
 from facts import raises
 from fuzz_checkpoints import PAST_SELVES, Files, deep, networks, run, trained
 
-SECONDS = 10  # for one refusal, on a busy machine; each took minutes, or the memory
+SECONDS = 30  # for one refusal, on a busy machine; each took minutes, or the memory
 
 
 @pytest.fixture(scope="module")

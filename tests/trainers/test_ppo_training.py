@@ -221,7 +221,7 @@ def test_the_clock_tells_where_the_time_goes(toy_policy: Any, toy_venv: Any) -> 
     metrics = trainer.train()
     parts = ("env", "inference", "storage", "update")
     assert set(trainer.clock.wall) == set(trainer.clock.cpu) == set(trainer.clock.own) == set(parts)
-    assert all(0 < trainer.clock.own[part] <= trainer.clock.cpu[part] + 1e-3 for part in parts)
+    assert all(0 < trainer.clock.own[part] <= trainer.clock.cpu[part] * 1.2 + 1e-3 for part in parts)
     assert all(trainer.clock.wall[part] > metrics[f"time/{part}"] > 0 for part in parts)
 
 

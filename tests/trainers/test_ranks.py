@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from entitize.trainers import PPO, NonFiniteError, PPOConfig, Samples, read_metr
 from entitize.trainers.ranks import Ranks
 
 from facts import raises
+from waiting import PATIENCE, wait_until
 
 PROGRAM = Path(__file__).with_name("rank_program.py")
 # "--": or else torchrun takes `--run` for an option of its own, `--run-path`.
@@ -47,33 +47,46 @@ def start(size: int, command: list[str]) -> list[subprocess.Popen[str]]:
     ]
 
 
-def outcome(
-    folder: Path, size: int, **options: Any
-) -> tuple[list[dict[str, Any]], list[dict[str, np.ndarray]]]:
-    """Run the program with `size` ranks; return what each told, and its weights."""
-    processes = start(size, [str(PROGRAM), json.dumps({"folder": str(folder), **options})])
-    for process in processes:
-        errors = process.communicate(timeout=300)[1]
+TRAININGS: dict[str, dict[str, Any]] = {
+    "one actor": {"game": "MultiSnake", "minibatch_size": 64, "normalize_rewards": True, "target_kl": 0.05},
+    "starting policy": {"game": "CherryPick", "minibatch_size": 32, "start_kl_coef": 0.5},
+    "several actors, minibatches that leave a rank out": {
+        "game": "MineSweeper",
+        "minibatch_size": 3,
+        "num_steps": 4,
+        "joint_log_prob": True,
+    },
+    "torch": {"game": "CherryPick", "minibatch_size": 24, "microbatch_size": 5, "engine": "torch"},
+}
+
+
+@pytest.fixture(scope="module")
+def trainings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of what came of each of `TRAININGS`, by one process and by two: all in the same three."""
+    folder = tmp_path_factory.mktemp("trainings")
+    plan = [
+        {"lanes": 6, "updates": 3, "num_steps": 16, "seed": 3, "folder": str(folder / name), **options}
+        for name, options in TRAININGS.items()
+    ]
+    for name in TRAININGS:
+        (folder / name).mkdir()
+    for process in (*start(1, [str(PROGRAM), json.dumps(plan)]), *start(2, [str(PROGRAM), json.dumps(plan)])):
+        errors = process.communicate(timeout=PATIENCE)[1]
         assert process.returncode == 0, errors
+    return folder
+
+
+def outcome(folder: Path, size: int) -> tuple[list[dict[str, Any]], list[dict[str, np.ndarray]]]:
+    """What each of `size` ranks told, and its weights."""
     paths = [folder / f"{size}_{rank}" for rank in range(size)]
     told = [json.loads(path.with_suffix(".json").read_text()) for path in paths]
     return told, [dict(np.load(path.with_suffix(".npz"))) for path in paths]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"game": "MultiSnake", "minibatch_size": 64, "normalize_rewards": True, "target_kl": 0.05},
-        {"game": "CherryPick", "minibatch_size": 32, "start_kl_coef": 0.5},
-        {"game": "MineSweeper", "minibatch_size": 3, "num_steps": 4, "joint_log_prob": True},
-        {"game": "CherryPick", "minibatch_size": 24, "microbatch_size": 5, "engine": "torch"},
-    ],
-    ids=["one actor", "starting policy", "several actors, minibatches that leave a rank out", "torch"],
-)
-def test_two_ranks_learn_what_one_process_does(options: dict[str, Any], tmp_path: Path) -> None:
-    options = {"lanes": 6, "updates": 3, "num_steps": 16, "seed": 3, **options}
-    (alone,), (expected,) = outcome(tmp_path, 1, **options)
-    told, weights = outcome(tmp_path, 2, **options)
+@pytest.mark.parametrize("training", TRAININGS)
+def test_two_ranks_learn_what_one_process_does(training: str, trainings: Path) -> None:
+    (alone,), (expected,) = outcome(trainings / training, 1)
+    told, weights = outcome(trainings / training, 2)
     assert told[0]["step"] == told[1]["step"] == alone["step"]
     assert told[0]["finished"] == told[1]["finished"] == alone["finished"] > 0
     for name, array in expected.items():
@@ -85,16 +98,16 @@ def test_two_ranks_learn_what_one_process_does(options: dict[str, Any], tmp_path
 
 def test_ranks_with_other_options_are_refused(tmp_path: Path) -> None:
     options = {"folder": str(tmp_path), "game": "MultiSnake", "lanes": 4, "updates": 1}
-    processes = start(2, [str(PROGRAM), json.dumps({**options, "learning_rate": [0.001, 0.01]})])
+    processes = start(2, [str(PROGRAM), json.dumps([{**options, "learning_rate": [0.001, 0.01]}])])
     for process in processes:
-        errors = process.communicate(timeout=120)[1]
+        errors = process.communicate(timeout=PATIENCE)[1]
         assert process.returncode
         assert all(word in errors for word in ("rank 1", "learning_rate", "0.001", "0.01")), errors
 
 
 def test_environments_that_cannot_be_divided_are_refused(tmp_path: Path) -> None:
     for process in start(2, [*TRAIN, "--env.num-envs", "3", "--run", str(tmp_path / "run")]):
-        errors = process.communicate(timeout=120)[1]
+        errors = process.communicate(timeout=PATIENCE)[1]
         assert process.returncode == 2
         assert "num_envs" in errors and "multiple of the 2 ranks" in errors, errors
     assert not (tmp_path / "run").exists()
@@ -103,12 +116,12 @@ def test_environments_that_cannot_be_divided_are_refused(tmp_path: Path) -> None
 def test_torchrun_trains_a_run_that_one_process_resumes(tmp_path: Path) -> None:
     run = tmp_path / "run"
     command = [*TORCHRUN, *TRAIN[2:], "--run", str(run), "--ppo.total-timesteps", "64"]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("environments of 2 ranks") == 1, "rank 0 alone speaks"
     assert [line["step"] for line in read_metrics(run / "metrics.jsonl")] == [32, 64]
     command = [sys.executable, "-m", "entitize", "train", "--resume", str(run), "--ppo.total-timesteps", "96"]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0 and "resumed at step 64" in done.stdout, done.stderr
     assert [line["step"] for line in read_metrics(run / "metrics.jsonl")] == [32, 64, 96]
     ez.load_agent(run)
@@ -118,19 +131,17 @@ def test_a_rank_that_is_killed_ends_the_others_and_the_run_resumes(tmp_path: Pat
     run = tmp_path / "run"
     options = ("--ppo.total-timesteps", "1000000000", "--ppo.checkpoint-interval", "32")
     first, second = start(2, [*TRAIN, "--run", str(run), *options])
-    deadline = time.monotonic() + 240
-    while not list(run.glob("checkpoints/step_*")):
-        assert first.poll() is None and time.monotonic() < deadline, first.communicate()
-        time.sleep(0.1)
+    wait_until(lambda: first.poll() is not None or list(run.glob("checkpoints/step_*")))
+    assert first.poll() is None, first.communicate()
     second.kill()
     second.communicate()
-    errors = first.communicate(timeout=60)[1]
+    errors = first.communicate(timeout=PATIENCE)[1]
     assert first.returncode == 2
     assert "rank 0 of 2: another rank ended or hangs" in errors and "--resume" in errors, errors
     assert "Traceback" not in errors, errors
     step = read_metrics(run / "metrics.jsonl")[-1]["step"]
     processes = start(2, [*TRAIN[:3], "--resume", str(run), "--ppo.total-timesteps", str(step + 32)])
-    outputs = [process.communicate(timeout=240) for process in processes]
+    outputs = [process.communicate(timeout=PATIENCE) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outputs
     assert "resumed at step" in outputs[0][0] and not outputs[1][0], outputs
     assert read_metrics(run / "metrics.jsonl")[-1]["step"] >= step

@@ -22,6 +22,7 @@ from entitize.trainers import PPO, PPOConfig, read_metrics
 
 from facts import raises
 from local_actors import LocalRollouts
+from waiting import wait_until
 
 ray = pytest.importorskip("ray")
 
@@ -151,17 +152,13 @@ def test_a_learner_that_is_killed_leaves_no_process_and_its_run_resumes(tmp_path
     told = tmp_path / "told.txt"
     with told.open("w") as file:
         learner = subprocess.Popen([*TRAIN, *options], env=ENVIRONMENT, stdout=file, stderr=file)
-    deadline = time.monotonic() + 400
-    while not list(run.glob("checkpoints/step_*")):
-        assert learner.poll() is None and time.monotonic() < deadline, told.read_text()
-        time.sleep(0.1)
+    wait_until(lambda: learner.poll() is not None or list(run.glob("checkpoints/step_*")))
+    assert learner.poll() is None, told.read_text()
     started = descendants(learner.pid)
     assert len(started) >= 4, "Ray and two actors"
     learner.kill()
     learner.wait()
-    while any(map(is_running, started)):
-        assert time.monotonic() < deadline, [Path(f"/proc/{pid}/cmdline").read_text() for pid in started]
-        time.sleep(0.2)
+    wait_until(lambda: not any(map(is_running, started)))
     step = read_metrics(run / "metrics.jsonl")[-1]["step"]
     command = [*TRAIN[:4], "--resume", str(run), "--ray", "1", "--ppo.total-timesteps", str(step + 32)]
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=400)

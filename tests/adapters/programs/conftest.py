@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
+
+from waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -14,7 +15,4 @@ def no_thread_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.delenv("ENTITIZE_TOKEN", raising=False)
     before = set(threading.enumerate())
     yield
-    end = time.monotonic() + 5
-    while set(threading.enumerate()) - before:
-        assert time.monotonic() < end, threading.enumerate()
-        time.sleep(0.01)
+    wait_until(lambda: set(threading.enumerate()) <= before)

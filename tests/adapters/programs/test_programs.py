@@ -18,6 +18,7 @@ from entitize.adapters.programs import GameStopped, ProgramVectorEnv, make_vec
 import chase
 from chase import Cat, Mouse, Move
 from facts import mentions, raises
+from waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -132,7 +133,7 @@ def test_a_slow_game_is_inactive_and_does_not_hold_the_others() -> None:
             agent.act(ez.Obs(Cat(1.0), score=2.0), Move)
             agent.game_over(score=3.0)
 
-    with ez.make_vec(program(main), 3, max_wait=0.05) as venv:
+    with ez.make_vec(program(main), 3, max_wait=0.5) as venv:
         venv.reset(seed=0)
         batch, rewards, *_, info = go(venv, Move.LEFT)
         assert info["inactive"].tolist() == [False, True, False]
@@ -225,10 +226,10 @@ def test_a_game_that_hangs_is_named_by_its_lane_before_its_worker_process_is_giv
             while agent.questions == 3 and agent.rng.bit_generator.seed_seq.entropy == 1:
                 time.sleep(0.01)
 
-    with ez.make_vec(program(main), 3, timeout=0.5) as venv:
+    with ez.make_vec(program(main), 3, timeout=1.5) as venv:
         venv.first_lane = 4  # as in a worker
         venv.reset(seed=0)
-        with raises(ez.WorkerError, "game 5", 0.5) as failure:
+        with raises(ez.WorkerError, "game 5", 1.5) as failure:
             for _ in range(5):
                 go(venv, Move.LEFT)
     assert failure.value.env_indices == (5,) and "game 4" not in str(failure.value)
@@ -345,10 +346,7 @@ def test_an_environment_that_is_forgotten_ends_its_games() -> None:
     venv = ez.make_vec(chase.main, 2)
     venv.reset(seed=0)
     del venv
-    end = time.monotonic() + 5
-    while any(thread.name.startswith("game ") for thread in threading.enumerate()):
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    wait_until(lambda: not any(thread.name.startswith("game ") for thread in threading.enumerate()))
 
 
 def test_two_threads_of_a_game_cannot_ask_at_the_same_time() -> None:

@@ -23,6 +23,7 @@ from websockets.sync.client import connect
 from websockets.sync.server import Server
 
 from facts import raises
+from waiting import wait_until
 from websocket_games import (
     CHECKOUT,
     OBSERVE,
@@ -35,7 +36,6 @@ from websocket_games import (
     play,
     raw,
     training,
-    wait_for,
 )
 
 
@@ -90,7 +90,7 @@ def test_a_lost_connection_truncates_its_episode_and_may_come_back() -> None:
         with back(trainer) as agent:
             play(agent)
             agent.act({"Cat": [[0.0]]}, {"move": {"actors": [0]}}, score=0)
-        wait_for(lambda: trainer.total(1) == 1)
+        wait_until(lambda: trainer.total(1) == 1)
         assert trainer.total(2) >= 1
 
 
@@ -214,7 +214,7 @@ def test_a_game_that_never_reads_does_not_hold_the_end_of_training() -> None:
         assert game.recv(1)
         began = time.monotonic()
         venv.close()
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 60
 
 
 def test_the_end_of_training_closes_the_connections() -> None:
@@ -281,7 +281,7 @@ console.log(JSON.stringify({ total, refused, lane: agent.lane }));
         )
         assert result.returncode == 0, result.stderr
         said = json.loads(result.stdout)
-        wait_for(lambda: trainer.total(1) == 3)
+        wait_until(lambda: trainer.total(1) == 3)
         assert trainer.total(0) == said["total"] and "Dog" in said["refused"]
 
 

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from io import StringIO
@@ -23,10 +22,9 @@ from entitize.trainers import RunLockedError, read_origin, run_lock
 from rich.console import Console
 
 from facts import mentions, raises
+from waiting import PATIENCE, wait_until
 
 Run = Callable[..., tuple[int, str, str]]
-#: Nothing here takes so long; whoever waits for longer waits in vain.
-PATIENCE = 300.0
 TINY = (
     *("--env.num-envs", "2", "--net.d-model", "8", "--net.n-layer", "1", "--ppo.num-steps", "8"),
     *("--ppo.minibatch-size", "16", "--ppo.update-epochs", "1", "--ppo.checkpoint-interval", "160"),
@@ -37,13 +35,6 @@ def steps_in(folder: Path) -> list[int]:
     path = folder / "metrics.jsonl"
     lines = path.read_text().splitlines(keepends=True) if path.exists() else []
     return [json.loads(line)["step"] for line in lines if line.endswith("\n")]  # the last may be half written
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def process_of(folder: Path) -> int:
