@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import gymnasium
 import numpy as np
 
-from ..suggestions import did_you_mean
+from ..suggestions import did_you_mean, nearest
 
 __all__ = ["ActionError", "ConformanceError", "ObservationError", "WorkerError"]
 
@@ -57,6 +57,20 @@ def whole_number(where: str, value: Any, least: int = 1) -> int:
     if value < least:
         raise ValueError(f"{where}: expected at least {least}, got {value}")
     return int(value)
+
+
+def reset_option(where: str, options: Mapping[str, Any], name: str) -> Any:
+    """Return the option `name` of a `reset`, or None.
+
+    Others are ignored, as Gymnasium's environments do: PettingZoo's tests pass one that no environment has.
+
+    Raises:
+        ValueError: an option looks like a misspelt `name`.
+    """
+    for other in options:
+        if other != name and nearest(other, [name], 1, 0.6):
+            raise ValueError(f"{where}: reset: expected the option {name!r}, got {other!r}")
+    return options.get(name)
 
 
 def seconds_or_none(where: str, value: Any) -> float | None:

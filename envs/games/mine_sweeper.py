@@ -24,7 +24,7 @@ from ..actions import (
 )
 from ..batch.resolve import Observation
 from ..env import EntityEnv, Transition
-from ..errors import check_render_mode
+from ..errors import check_render_mode, reset_option
 from ..spaces import EntitySpace
 
 Cell = tuple[int, int]  # (x, y)
@@ -112,7 +112,8 @@ class MineSweeper(EntityEnv):
         )
 
     def _reset(self, options: dict[str, Any]) -> Observation:
-        state = self.checked_state(options["state"]) if "state" in options else self.state
+        given = reset_option(type(self).__name__, options, "state")
+        state = self.state if given is None else self.checked_state(given)
         if state is None:
             count = self.nmines + self.nrobots
             drawn = self.np_random.permutation(self.width * self.height)[:count].tolist()

@@ -12,6 +12,7 @@ from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
 from ..actions import ActionMask
 from ..batch.entity_batch import EntityBatch
+from ..errors import reset_option
 from ..randomness import draw_first
 from ..registration import share_lanes
 from ..vector.native import NativeVectorEnv, all_true
@@ -57,9 +58,8 @@ class MineSweeperVectorEnv(NativeVectorEnv):
         self._make_room()
 
     def _take_options(self, options: dict[str, Any]) -> None:
-        self._next_state = (
-            self.game.checked_state(options["state"]) if "state" in options else self.game.state
-        )
+        given = reset_option(type(self).__name__, options, "state")
+        self._next_state = self.game.state if given is None else self.game.checked_state(given)
         self._make_room()
 
     def _make_room(self) -> None:

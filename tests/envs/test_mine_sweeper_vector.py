@@ -113,6 +113,9 @@ def test_wrong_states_and_options_are_refused_and_change_nothing() -> None:
     batch, _ = venv.reset(seed=0)
     with raises(ValueError, "robots", "none"):
         venv.reset(options={"state": {"mines": [(0, 0)], "robots": []}})
+    for env in (venv, ez.make("MineSweeper").unwrapped):
+        with raises(ValueError, "MineSweeper", "reset", "'state'", "'states'"):
+            env.reset(options={"states": {"mines": [], "robots": []}})
     actions = sample_actions(venv.single_action_space, batch, np.random.default_rng(0))
     assert venv.step(actions)[0].entities["Mine"].lengths.tolist() == [5, 5]
     with raises(ValueError, "5 mines", "2 robots", "1 x 6"):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...errors import whole_number
+from ...errors import reset_option, whole_number
 from ...randomness import below
 from ...spaces import EntitySpace
 from ...vector.native import NativeVectorEnv
@@ -89,7 +89,7 @@ class ConquestVectorEnv(NativeVectorEnv):
         """Start a game on the map that the published engine makes of `seed`."""
 
     def _take_options(self, options: dict[str, Any]) -> None:
-        seeds = options.get("game_seeds")
+        seeds = reset_option(type(self).__name__, options, "game_seeds")
         if seeds is not None:
             try:
                 seeds = [operator.index(seed) for seed in seeds]

@@ -155,7 +155,9 @@ def test_seeds_of_games_are_checked(seeds: Any) -> None:
     venv = OrbitWarsVectorEnv(2)
     with raises(ValueError, "game_seeds", 2):
         venv.reset(options={"game_seeds": seeds})
-    venv.reset(options={"game_seeds": np.array([1, 2])})
+    with raises(ValueError, "OrbitWars", "'game_seeds'", "'game_seed'"):
+        venv.reset(options={"game_seed": [1, 2]})
+    venv.reset(options={"game_seeds": np.array([1, 2]), "options": 1})
     venv.reset(seed=0)
 
 
@@ -172,6 +174,7 @@ def test_frames_show_planets() -> None:
 def test_an_agent_plays_the_published_game(tmp_path: Path) -> None:
     """What it observes there is what it observes in our games, and its moves are those that we carry out."""
     venv = OrbitWarsVectorEnv(2, bot=None)
+    torch.manual_seed(0)  # a network that sends fleets
     policy = ez.RogueNet(
         venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1, n_head=1
     )
