@@ -144,7 +144,11 @@ def _vector_env(
     makers: Makers, num_envs: int, view: View | Mapping[str, Any] | None, kwargs: dict[str, Any]
 ) -> EntityVectorEnv:
     if makers.is_object:
-        raise TypeError(f"{makers.name} is an environment: name a function that makes one for each lane")
+        assert makers.make is not None
+        raise TypeError(
+            f"{makers.name}: expected a function or class that makes an environment for each lane, got"
+            f" {type(makers.make()).__name__}"
+        )
     if makers.make_vec is not None:
         return as_entity_vector_env(makers.make_vec(num_envs=num_envs, **kwargs), makers.name, view)
     assert makers.make is not None

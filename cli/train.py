@@ -73,8 +73,10 @@ def main(arguments: Sequence[str]) -> int:
         raise UserError(
             "a resumed run continues from its own checkpoint: give --resume or --init-from, not both"
         )
-    if chosen.ray is None and chosen.ray_staleness:
-        raise UserError("--ray-staleness: expected it together with --ray, got it without. Remove it")
+    for flag in ("ray_staleness", "ray_timeout"):
+        if chosen.ray is None and getattr(chosen, flag) != getattr(TrainArguments, flag):
+            name = flag.replace("_", "-")
+            raise UserError(f"--{name}: expected it together with --ray, got it without. Remove it")
     if chosen.ray is not None and settings.env.id == LISTEN:
         raise UserError("--ray: expected environments that actors can make, got --listen")
     actors = None if chosen.ray is None else Actors(chosen.ray, chosen.ray_staleness, chosen.ray_timeout)

@@ -89,7 +89,7 @@ class EntityDataset:
         """Return the steps at `rows` (K,) int, in that order, as copies.
 
         Raises:
-            IndexError: a row outside [0, len(dataset)).
+            IndexError: a row outside [0, len(dataset)), or no whole number.
         """
         rows = self._checked(rows)
         places = np.searchsorted(self._first_rows, rows, side="right") - 1
@@ -189,7 +189,10 @@ class EntityDataset:
             raise DatasetError(f"{self.path}: recorded with other spaces than the {whose} has: {difference}")
 
     def _checked(self, rows: ArrayLike) -> NDArray[np.int64]:
-        rows = np.asarray(rows, np.int64)
+        rows = np.asarray(rows)
+        if rows.size and rows.dtype.kind not in "iu":
+            raise IndexError(f"{self.path}: expected rows as whole numbers, got {rows.dtype}")
+        rows = rows.astype(np.int64, copy=False)
         if rows.size and not 0 <= rows.min() <= rows.max() < len(self):
             got = f"{rows.min()} to {rows.max()}"
             raise IndexError(f"{self.path}: expected rows from 0 to {len(self) - 1}, got {got}")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..envs import EntityBatch, EntityVectorEnv, inactive_lanes, lane_infos, no_actions, sample_actions
-from ..envs.errors import whole_number
+from ..envs.errors import check_knows_actions, whole_number
 from ..envs.vector import StepResult
 from ..envs.vector.episode_counts import count_step, episode_quota
 from ..ragged import RaggedArray
@@ -243,6 +243,7 @@ def _acting(policy: Any, venv: EntityVectorEnv, deterministic: bool) -> PlayFunc
     if policy is None:
         return lambda batch, rng: sample_actions(venv.single_action_space, batch, rng)
     if hasattr(policy, "act"):
+        check_knows_actions("record", policy, venv)
         return lambda batch, rng: policy.act(batch, rng, deterministic).actions
     if callable(policy):
         return policy

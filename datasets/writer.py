@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..envs import EntityBatchBuffer, EntitySpace, space_schema
+from ..envs.errors import whole_number
 from ..files import replace_file
 from ..ragged import RaggedArray, RaggedBuffer
 from .steps import NUMBERS, Steps, arrow_schema, to_arrow
@@ -60,8 +61,7 @@ class DatasetWriter:
         metadata: Mapping[str, Any] | None = None,
         steps_per_part: int = 65_536,
     ) -> None:
-        if steps_per_part < 1:
-            raise ValueError(f"steps_per_part must be positive, got {steps_per_part}")
+        whole_number("steps_per_part", steps_per_part)
         if taken := sorted(_TAKEN & (metadata or {}).keys()):
             raise ValueError(f"metadata: expected other keys than the manifest's, got {', '.join(taken)}")
         self.path = Path(path)

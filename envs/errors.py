@@ -59,6 +59,18 @@ def whole_number(where: str, value: Any, least: int = 1) -> int:
     return int(value)
 
 
+def check_knows_actions(where: str, policy: Any, venv: Any) -> None:
+    """Check that `policy`, if it has an `action_space`, has the actions of the vector environment `venv`.
+
+    Raises:
+        ValueError: their names differ.
+    """
+    known = getattr(policy, "action_space", None)
+    if known is not None and set(known) != set(venv.single_action_space):
+        expected, got = (", ".join(map(repr, names)) for names in (venv.single_action_space, known))
+        raise ValueError(f"{where}: expected a policy with the environments' actions {expected}, got {got}")
+
+
 def reset_option(where: str, options: Mapping[str, Any], name: str) -> Any:
     """Return the option `name` of a `reset`, or None.
 
@@ -112,11 +124,14 @@ def checked_options(where: str, kind: type[Options], options: Mapping[str, Any])
     """Return keyword arguments as an object of the dataclass `kind`, which checks their ranges.
 
     Raises:
-        TypeError: an unknown option; the nearest is suggested.
+        TypeError, ValueError: an unknown option, with the nearest one; or what `kind` raises, behind `where`.
     """
     dataclass: Any = kind
     check_option_names(where, options, (field.name for field in fields(dataclass)))
-    return kind(**options)
+    try:
+        return kind(**options)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{where}: {error}") from None
 
 
 def check_flags(options: object, *names: str) -> None:

@@ -87,6 +87,8 @@ class SpaceTranslation:
             )
         if view is not None and not isinstance(view, View):
             hint = f". Make one: {view.__name__}(…)" if isinstance(view, type) else ""
+            if isinstance(view, Mapping):
+                hint = '. Name the view: {"view": "Rows", …}'
             raise TypeError(f"{env_name}: view: expected one of entitize.views, got {view!r}{hint}")
         facts = known(env, spec)
         self.env_name = env_name

@@ -12,6 +12,7 @@ from typing import Any
 import onnx
 
 from ...envs import Continuous
+from ...envs.errors import check_range
 from ...envs.spaces.space_schema import space_schema
 from ...files import replace_file
 from ...version import __version__
@@ -75,8 +76,7 @@ def export_onnx(source: Any, path: str | os.PathLike[str], opset: int = LEAST_OP
 
 def _check_opset(opset: int) -> None:
     newest = onnx.defs.onnx_opset_version()
-    if not LEAST_OPSET <= opset <= newest:
-        raise ValueError(f"export_onnx: opset: expected {LEAST_OPSET} to {newest}, got {opset}")
+    check_range("export_onnx: opset", opset, LEAST_OPSET, newest)
 
 
 def _check_folder(folder: Path) -> None:

@@ -245,6 +245,10 @@ def test_wrong_calls_are_named(tmp_path: Path) -> None:
         ez.record(venv, None, tmp_path / "a")
     with raises(ValueError, "episodes", 0):
         ez.record(venv, None, tmp_path / "a", episodes=0)
+    other = ez.make_vec("CherryPick")
+    net = ez.RogueNet(other.single_observation_space, other.single_action_space)
+    with raises(ValueError, "record", "'Move'", "'Pick Cherry'"):
+        ez.record(venv, net, tmp_path / "a", steps=1)
     with raises(TypeError, "policy", 3):
         ez.record(venv, 3, tmp_path / "a", steps=1)  # type: ignore[arg-type]
     (tmp_path / "full").mkdir()
@@ -257,6 +261,8 @@ def test_wrong_calls_are_named(tmp_path: Path) -> None:
         DatasetWriter(tmp_path / "b", venv.single_observation_space, steps_per_part=0)
     ez.record(venv, None, tmp_path / "c", steps=2)
     dataset = EntityDataset(tmp_path / "c")
+    with raises(IndexError, "whole numbers", "float64"):
+        dataset.gather(np.array([0.5]))
     with raises(IndexError, len(dataset)):
         dataset.gather([len(dataset)])
     with raises(KeyError, "rewards", "reward"):

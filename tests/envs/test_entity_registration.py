@@ -262,6 +262,7 @@ def test_a_view_says_how_a_gymnasium_environment_becomes_entities() -> None:
         ("{m}:cat", gymnasium.error.NameNotFound, ["'{m}'", "'cat'", "'cart'"]),
         ("no_such_module:Some-v0", gymnasium.error.NameNotFound, ["'no_such_module'"]),
         ("{m}:game", TypeError, ["{m}:game", "function"]),
+        ("math:pi", TypeError, ["math:pi", "function"]),
         ("{m}:lanes", TypeError, ["{m}:lanes", "num_envs"]),
         (3, TypeError, ["3", "'module:function'"]),
     ],

@@ -298,6 +298,7 @@ def test_without_ray_the_error_names_the_extra() -> None:
         ("--ray 1 --ray-staleness -1", ("--ray-staleness", -1)),
         ("--ray 1 --ray-timeout 0", ("--ray-timeout", 0)),
         ("--ray-staleness 1", ("--ray-staleness", "--ray")),
+        ("--ray-timeout 5", ("--ray-timeout", "--ray")),
         ("--ray 2 --config microrts_selfplay", ("--ray", "opponents")),
         ("--ray 2 --config procgen_impala", ("--ray", "ImpalaNet")),
     ],

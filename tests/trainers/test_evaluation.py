@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import entitize as ez
 import numpy as np
 import pytest
 from entitize.envs import EntityVectorEnv
@@ -82,9 +83,12 @@ def test_deterministic_evaluation_asks_for_the_best_actions() -> None:
         assert idle.deterministic == {deterministic}
 
 
-def test_no_episodes_are_refused() -> None:
+def test_no_episodes_and_policies_of_other_games_are_refused() -> None:
     with raises(ValueError, "episodes", 0):
         evaluate(Idle(), Lengths(2), 0)
+    other = ez.evaluation.RandomActor(ez.make_vec("CherryPick").single_action_space)
+    with raises(ValueError, "evaluate", "'Move'", "'Pick Cherry'"):
+        evaluate(other, ez.make_vec("MineSweeper"), 1)
 
 
 def test_the_interval_covers_the_mean_as_often_as_it_says() -> None:

@@ -17,6 +17,7 @@ from torch.optim import Optimizer
 
 from ...datasets import EntityDataset
 from ...envs import MultiCategorical, named_code, space_schema
+from ...envs.errors import whole_number
 from ...policies import CheckpointError, Policy, frozen_weights
 from ...policies.checkpoint import MALFORMED, in_short
 from ...policies.rogue_net import RogueNet
@@ -115,12 +116,11 @@ class BehaviorCloning:
             the metrics of the best epoch; of the last one where nothing is held out.
 
         Raises:
-            ValueError: `epochs` is not positive.
+            TypeError, ValueError: `epochs` is no whole number of at least 1.
             NonFiniteError: a loss, gradient or weight is NaN or infinite; the policy is as before the epoch.
         """
         epochs = self.config.epochs if epochs is None else epochs
-        if epochs < 1:
-            raise ValueError(f"epochs must be positive, got {epochs}")
+        whole_number("BehaviorCloning.train: epochs", epochs)
         if self._run is None:
             return self._train(epochs)
         with self._run.locked():

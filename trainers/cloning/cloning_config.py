@@ -68,14 +68,14 @@ class BehaviorCloningConfig:
         for name in _POSITIVE:
             value = getattr(self, name)
             if value is not None and not value > 0:
-                raise ValueError(f"{name} must be positive, got {value}")
+                raise ValueError(f"{name}: expected a number above 0, got {value}")
         for name in _NOT_NEGATIVE:
             if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+                raise ValueError(f"{name}: expected no number below 0, got {getattr(self, name)}")
         for name in ("held_out", "gamma"):
             if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
+                raise ValueError(f"{name}: expected a number from 0 to 1, got {getattr(self, name)}")
         if self.held_out == 1:
-            raise ValueError("held_out must be less than 1: nothing would be left to learn from")
+            raise ValueError("held_out: expected less than 1, got 1: nothing would be left to learn from")
         if self.illegal not in get_args(Illegal):
-            raise ValueError(f"illegal must be 'raise' or 'drop', got {self.illegal!r}")
+            raise ValueError(f"illegal: expected 'raise' or 'drop', got {self.illegal!r}")

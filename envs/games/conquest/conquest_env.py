@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +19,19 @@ from ..parts import Flags, Ints
 REWARDS = ("outcome", "share")
 #: Ships of one place at most in a saved state: far more than a game can make, and no sum overflows.
 MOST_SHIPS = 2**31
+
+
+def refuse_bot(env_id: str, options: Mapping[str, Any]) -> None:
+    """Check that the options of "<game>/lanes" name no bot.
+
+    Raises:
+        TypeError: they do.
+    """
+    if "bot" in options:
+        raise TypeError(
+            f"{env_id}: bot: expected none, as every player is a lane, got {options['bot']!r}. Use"
+            f" {env_id.removesuffix('/lanes')!r}"
+        )
 
 
 class ConquestVectorEnv(NativeVectorEnv):

@@ -150,6 +150,12 @@ def test_options_that_are_no_numbers_are_named(option: str, value: Any) -> None:
         ez.make_vec("OrbitWars/lanes", 4, **{option: value})
 
 
+@pytest.mark.parametrize("game", ["OrbitWars", "PlanetWars"])
+def test_lanes_have_no_bots(game: str) -> None:
+    with raises(TypeError, f"{game}/lanes", "bot", "'random'"):
+        ez.make_vec(f"{game}/lanes", 2, bot="random")
+
+
 @pytest.mark.parametrize("seeds", [5, "12", [1], [1, 2, 3], ["a", "b"], [1.5, 2.5]])
 def test_seeds_of_games_are_checked(seeds: Any) -> None:
     venv = OrbitWarsVectorEnv(2)

@@ -16,7 +16,7 @@ from ....vector.native_env import native_game
 from ....vector.saved_state import Bounds, State
 from ....vector.vector_env import EntityVectorEnv
 from ...parts import Flags, Floats, Ints, Pixels, Words
-from ..conquest_env import MOST_SHIPS, ConquestVectorEnv
+from ..conquest_env import MOST_SHIPS, ConquestVectorEnv, refuse_bot
 from ..sending import sending_actions, sending_batch
 from .bots import BOTS, play_bot
 from .maps import COMET_TICKS, MAX_PATH, MAX_PLANETS, SUN_RADIUS, make_map
@@ -199,6 +199,7 @@ def make_lanes(num_envs: int = 2, num_workers: int = 0, **options: Any) -> Entit
 
     Options as for `OrbitWarsVectorEnv`, without `bot`.
     """
+    refuse_bot("OrbitWars/lanes", options)
     lanes_per_game = max(1, whole_number("num_players", options.get("num_players", 2), 0))
     return share_lanes(
         OrbitWarsVectorEnv, num_envs, num_workers, lanes_per_game=lanes_per_game, bot=None, **options

@@ -16,7 +16,7 @@ from ....vector.native_env import native_game
 from ....vector.saved_state import Bounds, State
 from ....vector.vector_env import EntityVectorEnv
 from ...parts import Flags, Floats, Ints, Words
-from ..conquest_env import MOST_SHIPS, ConquestVectorEnv
+from ..conquest_env import MOST_SHIPS, ConquestVectorEnv, refuse_bot
 from ..sending import sending_actions
 from .maps import MAX_PLANETS, make_map
 from .rules import (
@@ -170,6 +170,7 @@ def make_lanes(num_envs: int = 2, num_workers: int = 0, **options: Any) -> Entit
 
     Options as for `PlanetWarsVectorEnv`, without `bot`.
     """
+    refuse_bot("PlanetWars/lanes", options)
     return share_lanes(
         PlanetWarsVectorEnv, num_envs, num_workers, lanes_per_game=NUM_PLAYERS, bot=None, **options
     )
