@@ -43,6 +43,8 @@ _RINK = (32, 36, 96, 150)
 GHOSTS, EDIBLE = (70, 38, 184, 88), (150, 12)
 _SLOPE = (8, 36, 144, 138)
 _MAZE = (0, 0, 160, 171)
+_SKY = (0, 16, 160, 135)
+_DEMONS = tuple(c for c in range(2, 256, 2) if c not in (78, 86, 110))
 #: Of what passes by in Asterix: all colours but the hero's, the frame's and black.
 _PASSING = tuple(c for c in range(2, 256, 2) if c != 24 and not 114 <= c <= 136)
 
@@ -69,6 +71,14 @@ APPEARANCES: dict[str, dict[str, Appearance]] = {
         "Brick": Appearance(
             (70, 38, 22, 54, 198, 134), (8, 57, 144, 36), (8, 6), margin=0, tolerance=0, least=0
         ),
+    },
+    "DemonAttack": {
+        "Player": Appearance((86,), (0, 160, 160, 27), (7, 12), fades=1, tolerance=2),
+        "Shot": Appearance((110,), (0, 16, 160, 150), (1, 8), margin=5, frames=2, tolerance=4, fades=1),
+        "Demon": Appearance(_DEMONS, _SKY, margin=4, tolerance=3, frames=2, fades=12),
+        "Half": Appearance(_DEMONS, _SKY, margin=2, tolerance=5, frames=2, fades=12),
+        "DivingDemon": Appearance(_DEMONS, _SKY, (8, 8), tolerance=3, frames=2, fades=12),
+        "Bomb": Appearance((78,), (0, 16, 160, 170), (1, 4), frames=2, margin=0, tolerance=2),
     },
     "Freeway": {
         "Player": Appearance((30,), (8, 15, 72, 180), (6, 8), on_background=True),

@@ -13,6 +13,7 @@ GAMES = {
     "Bowling": "bowling",
     "Boxing": "boxing",
     "Breakout": "breakout",
+    "DemonAttack": "demon_attack",
     "Freeway": "freeway",
     "IceHockey": "ice_hockey",
     "MsPacman": "ms_pacman",

@@ -18,11 +18,13 @@ from atari_screen import APPEARANCES, EDIBLE, GHOSTS, Box, differences
 LENGTH, SPEED = 100, 10
 STEPS = 300
 #: The share of steps at which something may differ: while an object changes its shape the memory is a frame
-#: ahead of the screen; in MsPacman the ghosts are hidden while she dies, in Skiing the skier can hide a flag.
+#: ahead of the screen; in MsPacman the ghosts are hidden while she dies, in Skiing the skier can hide a flag,
+#: in DemonAttack the sky flashes when the cannon explodes.
 CHANGING = {
     "Asterix": 0.03,
     "Bowling": 0.04,
     "Boxing": 0.03,
+    "DemonAttack": 0.12,
     "IceHockey": 0.05,
     "MsPacman": 0.12,
     "Seaquest": 0.04,
@@ -31,7 +33,7 @@ CHANGING = {
     "Tennis": 0.04,
 }
 #: Types that random actions meet too seldom.
-RARE = {"Bonus", "Fruit", "Missile", "Patrol", "Saucer", "Submarine"}
+RARE = {"Bonus", "DivingDemon", "Fruit", "Missile", "Patrol", "Saucer", "Submarine"}
 
 
 def boxes(venv: Any, batch: Any, game: str) -> dict[str, list[Box]]:
@@ -115,7 +117,7 @@ def test_velocities_are_differences(game: str) -> None:
                 if name in before and not terminated[0]:
                     steps = [now[axis] - before[name][axis] for axis in "xy"]
                 velocities = [now[f"velocity_{axis}"] * SPEED / LENGTH for axis in "xy"]
-                far = max(map(abs, steps)) > 0.4  # it has come back elsewhere
+                far = max(map(abs, steps)) > 0.48  # it has come back elsewhere
                 assert velocities == ([0, 0] if far else pytest.approx(steps, abs=1e-5))
                 moved += any(velocities)
                 before[name] = now
