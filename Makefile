@@ -1,5 +1,5 @@
 # One command each. The first of them makes the environment in .venv; later ones find it there.
-.PHONY: demo test test-all lint docs web bench reference help
+.PHONY: demo test test-rest test-all lint docs web bench reference help
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -26,11 +26,15 @@ demo: $(READY)
 	$(VENV)/bin/python examples/demo.py
 
 # Tests start many processes. Each would compile the package anew where Python must not keep bytecode.
-test test-all: export PYTHONDONTWRITEBYTECODE :=
+test test-rest test-all: export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(VENV)/bin/python -m pytest -n 2 --dist worksteal
 
 test: $(READY)
 	$(PYTEST) --quick
+
+# What `make test` has left out: with it, all tests.
+test-rest: $(READY)
+	$(PYTEST) --rest
 
 test-all: $(READY)
 	$(PYTEST)

@@ -79,6 +79,7 @@ ALL_CASES = {"test_each_adapter_keeps_the_rules"}
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="what `make test` runs: see tests/conftest.py")
+    parser.addoption("--rest", action="store_true", help="what `--quick` leaves out or tries less often")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -108,16 +109,20 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the first case of each test that is not marked `full`, if `--quick` is given."""
-    if not config.getoption("--quick"):
+    """Keep the tests of `--quick` or of `--rest`."""
+    if not (config.getoption("--quick") or config.getoption("--rest")):
         return
     seen: set[tuple[Path, str]] = set()
     chosen, left_out = [], []
     for item in items:
         test = item.path, item.nodeid.partition("[")[0]
         first = test not in seen or getattr(item, "originalname", None) in ALL_CASES
-        first = first and item.get_closest_marker("full") is None
         seen.add(test)
-        (chosen if first else left_out).append(item)
+        is_quick = first and item.path in QUICK_FILES and item.get_closest_marker("full") is None
+        if config.getoption("--rest"):
+            is_chosen = not is_quick or hasattr(getattr(item, "obj", None), "hypothesis")
+        else:
+            is_chosen = is_quick
+        (chosen if is_chosen else left_out).append(item)
     items[:] = chosen
     config.hook.pytest_deselected(items=left_out)

@@ -123,7 +123,7 @@ def positions(observation: Any) -> dict[str, Any]:
 
 
 def from_microrts(num_envs: int, **options: Any) -> Any:
-    return partial(ez.make_vec, "MicroRTS/basesWorkers8x8", num_envs, max_steps=60, **options)
+    return partial(ez.make_vec, "MicroRTS/basesWorkers8x8", num_envs, max_steps=30, **options)
 
 
 def alone(**options: Any) -> Any:
@@ -136,12 +136,10 @@ CARTPOLE = partial(gymnasium.make, "CartPole-v1")
 OPPONENTS = {"workerRushAI": 1, "lightRushAI": 1, "randomBiasedAI": 1}
 TWO_MAPS = {"maps": ["basesWorkers8x8", "melee8x8Mixed6"], "opponents": "workerRushAI"}
 SELFPLAY = {"selfplay": 2, "side": "both"}
-#: Environments of each adapter by name, and how many steps to play; `make test` plays all of these.
 FEW_FRAMES = {"max_num_frames_per_episode": 60}
+#: Environments of each adapter by name, and how many steps to play; `make test` plays all of these.
 EACH_ADAPTER: dict[str, tuple[Callable[[], Any], int]] = {
-    "atari": (lambda: gymnasium.make("entitize/Atari-v0", game="Pong", **FEW_FRAMES).unwrapped, 25),
     "atari: vector": (partial(ez.make_vec, "Atari/Breakout", 2, **FEW_FRAMES), 25),
-    "griddly": (lambda: gymnasium.make("entitize/Griddly-v0", max_steps=20).unwrapped, 40),
     "griddly: vector": (partial(ez.make_vec, "Griddly/Zelda", 3, max_steps=20), 50),
     "griddly: players": (partial(ez.make_vec, "Griddly/GriddlyRTS", 4, max_steps=20), 50),
     "gymnasium": (lambda: ez.wrap(CARTPOLE()), 25),
@@ -170,23 +168,25 @@ EACH_ADAPTER: dict[str, tuple[Callable[[], Any], int]] = {
         ),
         30,
     ),
-    "microrts": (alone(), 40),
-    "microrts: vector": (from_microrts(5, opponents=OPPONENTS, **SELFPLAY), 130),
+    "microrts: vector": (from_microrts(5, opponents=OPPONENTS, **SELFPLAY), 65),
     "pettingzoo: lanes": (lambda: ez.from_pettingzoo(simple_tag_v3.parallel_env(max_cycles=9)), 15),
     "pettingzoo: team": (lambda: ez.from_pettingzoo(simple_tag_v3.parallel_env(max_cycles=9), "team"), 15),
     "procgen": (partial(gymnasium.make, "entitize/Procgen-bigfish-v0"), 60),
     "procgen: vector": (partial(ez.make_vec, "Procgen/bigfish", num_envs=3), 60),
-    "vizdoom": (lambda: gymnasium.make("entitize/ViZDoom-v0", timeout=40).unwrapped, 40),
     "vizdoom: vector": (partial(ez.make_vec, "ViZDoom/basic", 3, timeout=40), 40),
 }
 FURTHER: dict[str, tuple[Callable[[], Any], int]] = {
+    "microrts": (alone(), 40),
     "microrts: planes": (alone(features="planes29"), 40),
+    "atari": (lambda: gymnasium.make("entitize/Atari-v0", game="Pong", **FEW_FRAMES).unwrapped, 25),
+    "griddly": (lambda: gymnasium.make("entitize/Griddly-v0", max_steps=20).unwrapped, 40),
+    "vizdoom": (lambda: gymnasium.make("entitize/ViZDoom-v0", timeout=40).unwrapped, 40),
     "microrts: targets": (alone(targets="entities"), 40),
-    "microrts: vector of planes": (from_microrts(5, opponents=OPPONENTS, features="planes", **SELFPLAY), 130),
-    "microrts: vector of targets": (from_microrts(5, targets="entities", **TWO_MAPS, **SELFPLAY), 90),
+    "microrts: vector of planes": (from_microrts(5, opponents=OPPONENTS, features="planes", **SELFPLAY), 65),
+    "microrts: vector of targets": (from_microrts(5, targets="entities", **TWO_MAPS, **SELFPLAY), 50),
     "microrts: vector of targets and planes": (
         from_microrts(5, targets="entities", features="planes", **TWO_MAPS, **SELFPLAY),
-        90,
+        50,
     ),
     **{
         f"procgen: {game}{name}": (make(game), 60)

@@ -311,7 +311,7 @@ class Mining(EntityEnv):
 
 
 def test_an_environment_of_ones_own_objects_conforms():
-    check_entity_env(Mining())
+    check_entity_env(Mining(), 40)
 
 
 def test_objects_come_back_with_the_orders():

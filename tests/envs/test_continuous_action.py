@@ -181,8 +181,8 @@ def test_an_environment_gets_the_numbers_of_its_actors():
 
 
 def test_such_an_environment_conforms_alone_and_in_numbers():
-    check_entity_env(Drift())
-    check_entity_env(ListVectorEnv([Drift] * 3))
+    check_entity_env(Drift(), 40)
+    check_entity_env(ListVectorEnv([Drift] * 3), 40)
 
 
 @pytest.mark.full

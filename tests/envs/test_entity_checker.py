@@ -69,7 +69,7 @@ class Plain(gymnasium.Env[Any, Any]):
 
 @pytest.mark.parametrize("optional", [False, True])
 def test_the_environment_to_be_broken_is_whole(optional: bool) -> None:
-    ez.check_entity_env(Plain(optional))
+    ez.check_entity_env(Plain(optional), 30)
 
 
 class Looking(Plain):
@@ -109,7 +109,7 @@ DAMAGE: dict[tuple[str, ...], Callable[[dict[str, Any]], Any]] = {
 @pytest.mark.parametrize("facts", DAMAGE)
 def test_broken_observations_are_found(facts: tuple[str, ...]) -> None:
     with raises(ez.errors.ConformanceError, "Looking: step", *facts):
-        ez.check_entity_env(Looking(DAMAGE[facts]))
+        ez.check_entity_env(Looking(DAMAGE[facts]), 30)
 
 
 def reused(env: Plain) -> None:
@@ -258,7 +258,7 @@ def test_broken_environments_are_found(damage: Callable[[Plain], None], facts: t
     env = Plain()
     damage(env)
     with raises(ez.errors.ConformanceError, "Plain: ", *facts):
-        ez.check_entity_env(env)
+        ez.check_entity_env(env, 30)
 
 
 class Coin(ez.EntityEnv):
@@ -282,7 +282,7 @@ class Coin(ez.EntityEnv):
 
 
 def test_an_authors_wrong_observation_is_found() -> None:
-    ez.check_entity_env(Coin())
+    ez.check_entity_env(Coin(), 30)
 
     class Sloppy(Coin):
         def _look(self) -> ez.Observation:
@@ -324,7 +324,7 @@ def test_an_environment_that_says_it_is_nondeterministic_may_be() -> None:
     try:
         env = gymnasium.make("test/Dice-v0")
         with raises(ez.errors.ConformanceError, "gymnasium's check_env", "random"):
-            ez.check_entity_env(env)  # our own checks pass it; Gymnasium's still compare the generators
+            ez.check_entity_env(env, 30)  # our own checks pass it; Gymnasium's still compare the generators
     finally:
         del gymnasium.registry["test/Dice-v0"]
 
@@ -388,7 +388,7 @@ def test_broken_vector_environments_are_found(
     damage: Callable[[Result], Any], facts: tuple[object, ...]
 ) -> None:
     with raises(ez.errors.ConformanceError, "BrokenVector: ", *facts):
-        ez.check_entity_env(BrokenVector(damage))
+        ez.check_entity_env(BrokenVector(damage), 30)
 
 
 @pytest.mark.parametrize(
@@ -420,7 +420,7 @@ def test_a_vector_environment_that_ignores_its_seed_is_found() -> None:
             return super().reset(options=options)
 
     with raises(ez.errors.ConformanceError, "Unseeded", "same seed", "reset"):
-        ez.check_entity_env(Unseeded([ez.games.MineSweeper] * 2))
+        ez.check_entity_env(Unseeded([ez.games.MineSweeper] * 2), 30)
 
 
 def test_the_former_name_of_inactive_lanes_warns_and_names_the_new_one() -> None:

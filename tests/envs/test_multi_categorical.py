@@ -452,8 +452,8 @@ def test_a_mask_left_out_allows_everything(scripted: Any) -> None:
 
 
 def test_such_an_environment_conforms_alone_and_in_numbers() -> None:
-    ez.check_entity_env(Site())
-    ez.check_entity_env(ez.vector.ListVectorEnv([Site] * 3))
+    ez.check_entity_env(Site(), 40)
+    ez.check_entity_env(ez.vector.ListVectorEnv([Site] * 3), 40)
 
 
 @pytest.mark.full

@@ -279,6 +279,7 @@ def test_the_name_from_before_the_heads_were_fused_is_understood() -> None:
         RogueNetConfig(engine="jax")  # type: ignore[arg-type]
 
 
+@pytest.mark.full
 def test_kernels_and_the_fused_network_need_no_torch() -> None:
     code = (
         "import sys, entitize.policies.kernels.fused_network, entitize.policies.inputs.prepare;"

@@ -54,49 +54,63 @@ class ToyPolicy(nn.Module):
         self.register_buffer("count", torch.zeros(1, dtype=dtype))
         self.normalizations = 0
 
-    def _logits(self, batch: EntityBatch, step: int) -> dict[str, Tensor]:
-        """Per action the masked logits of each actor at `step`."""
+    def _logits(self, batch: EntityBatch) -> dict[str, Tensor]:
+        """Per action the masked logits (A, C) of all actors; -inf where a step has fewer than C crates."""
         dtype = self.paint.dtype
-        robots = torch.as_tensor(batch.entities["Robot"][step], dtype=dtype) - self.mean
-        crates = torch.as_tensor(batch.entities["Crate"][step], dtype=dtype)[:, 0]
-        time = torch.as_tensor(batch.globals[step], dtype=dtype)
-        push = batch.actions["Push"]
-        assert push.actees is not None
-        liking = robots[push.actors[step]] @ self.push  # (A,)
-        raw = {
-            "Paint": robots[batch.actions["Paint"].actors[step]] @ self.paint,
-            "Shout": (time @ self.shout)[None, :].expand(len(batch.actions["Shout"].actors[step]), 2),
-            "Push": liking[:, None] * crates[push.actees[step] - len(robots)][None, :],
-        }
-        return {
-            name: rows.masked_fill(~torch.as_tensor(batch.actions[name].mask[step]).reshape(rows.shape), -1e9)
+        robots, crates = batch.entities["Robot"], batch.entities["Crate"]
+        hues = torch.as_tensor(robots.values, dtype=dtype) - self.mean
+        steps = {name: mask.actors.sequence_indices() for name, mask in batch.actions.items()}
+
+        def acting(name: str) -> Tensor:
+            return hues[robots.offsets[steps[name]] + batch.actions[name].actors.values]
+
+        time = torch.as_tensor(batch.globals, dtype=dtype)
+        raw = {"Paint": acting("Paint") @ self.paint, "Shout": time[steps["Shout"]] @ self.shout}
+        logits = {
+            name: rows.masked_fill(~torch.as_tensor(batch.actions[name].mask.values), -1e9)
             for name, rows in raw.items()
         }
+        push, step = batch.actions["Push"], steps["Push"]
+        assert push.actees is not None
+        counts = push.actees.lengths[step][:, None]
+        column = np.arange(counts.max(initial=0))
+        there = column < counts
+        places = np.where(there, push.actees.offsets[step][:, None] + column, 0)
+        numbers = push.actees.values[places] - robots.lengths[step][:, None] if places.size else places
+        weights = torch.as_tensor(crates.values, dtype=dtype)[:, 0]
+        heavy = weights[np.where(there, crates.offsets[step][:, None] + numbers, 0)]
+        allowed = np.zeros(there.shape, bool)
+        allowed[there] = push.mask.values
+        liking = (acting("Push") @ self.push)[:, None] * heavy
+        liking = liking.masked_fill(torch.as_tensor(~allowed), -1e9)
+        return {**logits, "Push": liking.masked_fill(torch.as_tensor(~there), -torch.inf)}
 
     def _values(self, batch: EntityBatch) -> Tensor:
-        values = []
-        for step in range(len(batch)):
-            robots = torch.as_tensor(batch.entities["Robot"][step], dtype=self.paint.dtype) - self.mean
-            crates = torch.as_tensor(batch.entities["Crate"][step], dtype=self.paint.dtype)
-            values.append(
-                (robots @ self.robot_value).sum() + (crates @ self.crate_value).sum() + self.bias[0]
+        values = self.bias.expand(len(batch))
+        weights = {"Robot": self.robot_value, "Crate": self.crate_value}
+        for name, weight in weights.items():
+            rows = torch.as_tensor(batch.entities[name].values, dtype=self.paint.dtype)
+            rows = rows - self.mean if name == "Robot" else rows
+            values = values.index_add(
+                0, torch.as_tensor(batch.entities[name].sequence_indices()), rows @ weight
             )
-        return torch.stack(values)
+        return values
 
     @torch.no_grad()
     def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
         chosen: dict[str, list[int]] = {name: [] for name in ACTIONS}
         log_probs: dict[str, list[float]] = {name: [] for name in ACTIONS}
+        rows = {name: torch.log_softmax(r, -1).double().numpy() for name, r in self._logits(batch).items()}
+        actors = {name: batch.actions[name].actors for name in ACTIONS}
         for step in range(len(batch)):
-            for name, logits in self._logits(batch, step).items():
-                for row in torch.log_softmax(logits, -1).double().numpy():
+            for name, offsets in ((name, actors[name].offsets) for name in ACTIONS):
+                for row in rows[name][offsets[step] : offsets[step + 1]]:
                     draw = rng.random()
                     choice = int(row.argmax()) if deterministic else int((np.exp(row).cumsum() < draw).sum())
                     choice = min(choice, int(np.flatnonzero(row > -1e8)[-1]))
                     actees = batch.actions[name].actees
                     chosen[name].append(choice if actees is None else int(actees[step][choice]))
                     log_probs[name].append(float(row[choice]))
-        actors = {name: batch.actions[name].actors for name in ACTIONS}
         return ActResult(
             {name: actors[name].with_values(np.array(chosen[name], np.int64)) for name in ACTIONS},
             {name: actors[name].with_values(np.array(log_probs[name], np.float32)) for name in ACTIONS},
@@ -108,21 +122,15 @@ class ToyPolicy(nn.Module):
         return self._values(batch).float().numpy()
 
     def evaluate(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Evaluation:
-        log_probs: dict[str, list[Tensor]] = {name: [self.bias[:0]] for name in ACTIONS}
-        entropies: dict[str, list[Tensor]] = {name: [self.bias[:0]] for name in ACTIONS}
-        for step in range(len(batch)):
-            for name, logits in self._logits(batch, step).items():
-                rows = torch.log_softmax(logits, -1)
-                choices = torch.as_tensor(actions[name][step])
-                if name == "Push":  # the actees are the crates, which come behind the robots
-                    choices = choices - len(batch.entities["Robot"][step])
-                log_probs[name].append(rows.gather(1, choices[:, None])[:, 0])
-                entropies[name].append(-(rows.exp() * rows).sum(-1))
-        return Evaluation(
-            {name: torch.cat(parts) for name, parts in log_probs.items()},
-            {name: torch.cat(parts) for name, parts in entropies.items()},
-            self._values(batch),
-        )
+        log_probs, entropies = {}, {}
+        for name, logits in self._logits(batch).items():
+            rows = torch.log_softmax(logits, -1)
+            choices = actions[name].values
+            if name == "Push":  # the actees are the crates, which come behind the robots
+                choices = choices - batch.entities["Robot"].lengths[actions[name].sequence_indices()]
+            log_probs[name] = rows.gather(1, torch.as_tensor(choices)[:, None])[:, 0]
+            entropies[name] = -(rows.exp() * rows.masked_fill(rows.isinf(), 0)).sum(-1)
+        return Evaluation(log_probs, entropies, self._values(batch))
 
     @torch.no_grad()
     def update_normalization(self, batch: EntityBatch) -> None:

@@ -12,13 +12,13 @@ from torch import Tensor, nn
 
 
 def test_training_goes_the_same_way_with_torchs_loss_and_optimizer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first updates agree to rounding; after 200 of them returns agree within the noise of sampling."""
+    """The first updates agree to rounding; after 120 of them returns agree within the noise of sampling."""
     outcomes = []
     for by_torch in (False, True):
         venv = make_vec("entitize/MineSweeper-v0", num_envs=8)
         torch.manual_seed(0)
         policy = RogueNet(venv.single_observation_space, venv.single_action_space, d_model=16, n_layer=1)
-        config = PPOConfig(minibatch_size=64, num_steps=8, update_epochs=2, total_timesteps=200 * 64)
+        config = PPOConfig(minibatch_size=64, num_steps=8, update_epochs=2, total_timesteps=120 * 64)
         trainer = PPO(policy, venv, config)
         if by_torch:
             monkeypatch.setattr("entitize.trainers.learners.torch_learner.clip_gradients", torch_clip)
@@ -33,7 +33,7 @@ def test_training_goes_the_same_way_with_torchs_loss_and_optimizer(monkeypatch: 
 
         trainer.callbacks.append(note)
         trainer.train()
-        assert trainer.updates == 200
+        assert trainer.updates == 120
         outcomes.append((first, float(np.mean(returns[-50:]))))
     (first, final), (expected, expected_final) = outcomes
     assert first == pytest.approx(expected, rel=1e-3, abs=1e-4)
@@ -45,7 +45,7 @@ def torch_clip(parameters: list[Tensor], max_norm: float) -> float:
 
 
 def test_both_engines_learn_alike() -> None:
-    """200 updates on a game that is learned in that time, from the same seed."""
+    """120 updates on a game that is learned in that time, from the same seed."""
     ends = {}
     for engine in ("fused", "torch"):
         returns: list[float] = []
@@ -60,7 +60,7 @@ def test_both_engines_learn_alike() -> None:
                 venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1, engine=engine
             )
             config = PPOConfig(
-                total_timesteps=200 * 128, num_steps=8, minibatch_size=128, update_epochs=1,
+                total_timesteps=120 * 128, num_steps=8, minibatch_size=128, update_epochs=1,
                 learning_rate=0.01, seed=0,
             )  # fmt: skip
             PPO(net, venv, config, callbacks=[keep]).train()

@@ -121,7 +121,7 @@ def test_an_agent_that_dies_is_a_lane_that_is_idle_until_the_game_starts_over() 
     venv = ez.from_pettingzoo(GAMES["knights_archers_zombies"], num_envs=2, view=AUTO)
     batch, info = venv.reset(seed=5)
     over, played_on = np.zeros(8, bool), 0
-    for step in range(200):
+    for step in range(110):
         batch, _, terminated, truncated, info = venv.step(
             sample_actions(venv.single_action_space, batch, np.random.default_rng(step))
         )

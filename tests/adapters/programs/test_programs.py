@@ -42,7 +42,7 @@ def go(venv: ez.EntityVectorEnv, move: Any) -> Any:
 
 def test_a_program_keeps_the_rules_of_vector_environments() -> None:
     with ez.make_vec(chase.main, num_envs=3) as venv:
-        ez.check_entity_env(venv, 60)
+        ez.check_entity_env(venv, 30)
 
 
 def test_rewards_are_differences_of_scores_and_the_last_one_counts() -> None:

@@ -67,6 +67,7 @@ def test_a_run_gives_the_same_file_as_its_network(
     assert onnx.load(files[0].path).opset_import[0].version == opset
 
 
+@pytest.mark.full
 def test_a_run_is_exported_without_torch(run: Path, tmp_path: Path) -> None:
     program = (
         "import sys; sys.modules['torch'] = None; import entitize;"
