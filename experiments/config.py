@@ -16,6 +16,7 @@ import tyro
 from ..envs import named_code
 from ..policies import METADATA
 from ..policies.rogue_net import RogueNetConfig
+from ..suggestions import did_you_mean
 from ..trainers import Detail, PPOConfig, TrackerName
 from .arguments import Pairs
 from .config_file import ConfigError, read_plain, read_yaml
@@ -99,9 +100,9 @@ def find_config(name: str) -> Path:
         return Path(name)
     if name in config_names():
         return CONFIGS / f"{name}.yaml"
-    raise UserError(
-        f"--config: expected a file or one of {', '.join(config_names())}, got {name}: no such file"
-    )
+    known = config_names()
+    hint = did_you_mean(name, known)
+    raise UserError(f"configuration: expected a file or one of {', '.join(known)}, got {name!r}{hint}")
 
 
 def with_flags_over_file(flags: TrainConfig, file: TrainConfig) -> TrainConfig:

@@ -293,6 +293,7 @@ def test_flags_change_a_section_that_the_file_has(
     ("words", "facts"),
     [
         (["--config", "nothing"], ["nothing", "demo"]),
+        (["--config", "procgn"], ["configuration", "'procgn'", "'procgen'"]),
         (["--env.id", "Procgen/bigfsh"], ["'Procgen/bigfsh'", "'Procgen/bigfish'"]),
         (["--env.id", "Nonsense"], ["'Nonsense'", "'module:function'"]),
         (["--env.kwargs", "speed=3"], ["MineSweeper", "speed"]),
