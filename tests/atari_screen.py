@@ -42,6 +42,7 @@ _RINK = (32, 36, 96, 150)
 #: Palette of the ghosts, and of those that Ms. Pac-Man can eat: blue, or white while that ends.
 GHOSTS, EDIBLE = (70, 38, 184, 88), (150, 12)
 _SLOPE = (8, 36, 144, 138)
+_HOUSE = (16, 4, 128, 170)
 _MAZE = (0, 0, 160, 171)
 _SKY = (0, 16, 160, 135)
 _DEMONS = tuple(c for c in range(2, 256, 2) if c not in (78, 86, 110))
@@ -93,6 +94,15 @@ APPEARANCES: dict[str, dict[str, Appearance]] = {
             (68, 212, 250, 252), _RINK, (8, 20), margin=0, tolerance=3, frames=2, alone=False
         ),
         "Puck": Appearance((0,), (32, 46, 96, 136), (2, 2), margin=2, tolerance=2, frames=2),
+    },
+    "Kangaroo": {
+        "Player": Appearance((44,), (16, 28, 128, 150), tolerance=2, frames=2, fades=1),
+        "Child": Appearance((44,), (16, 4, 128, 24), (8, 15), margin=5, tolerance=5),
+        "Bell": Appearance((42,), _HOUSE, (6, 11), tolerance=2),
+        "Fruit": Appearance((72,), _HOUSE, (8, 11)),
+        "Monkey": Appearance((58,), (0, 4, 160, 174), (8, 15), tolerance=3, frames=2, fades=1),
+        "Coconut": Appearance((58,), _HOUSE, (2, 3), margin=4, tolerance=4, frames=2),
+        "FallingCoconut": Appearance((36,), _HOUSE, (2, 3), on_background=True, frames=2),
     },
     "MsPacman": {
         "Player": Appearance((42,), _MAZE, (8, 10), tolerance=3, frames=2, fades=1),

@@ -16,6 +16,7 @@ GAMES = {
     "DemonAttack": "demon_attack",
     "Freeway": "freeway",
     "IceHockey": "ice_hockey",
+    "Kangaroo": "kangaroo",
     "MsPacman": "ms_pacman",
     "Pong": "pong",
     "Seaquest": "seaquest",

@@ -33,7 +33,7 @@ CHANGING = {
     "Tennis": 0.04,
 }
 #: Types that random actions meet too seldom.
-RARE = {"Bonus", "DivingDemon", "Fruit", "Missile", "Patrol", "Saucer", "Submarine"}
+RARE = {"Bonus", "Coconut", "DivingDemon", "Fruit", "Missile", "Patrol", "Saucer", "Submarine"}
 
 
 def boxes(venv: Any, batch: Any, game: str) -> dict[str, list[Box]]:
