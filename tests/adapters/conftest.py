@@ -82,6 +82,13 @@ _TAILS = {
 }
 
 
+@functools.cache
+def _named(text: str) -> tuple[list[str], list[str]]:
+    """The names of fields, and their kinds."""
+    parts = [field.partition(":") for field in text.split()]
+    return [name for name, _, _ in parts], [kind or "i" for _, _, kind in parts]
+
+
 class _Reader:
     """Takes a dump apart from front to back."""
 
@@ -90,9 +97,12 @@ class _Reader:
         self.at = 0
 
     def number(self, kind: str = "i") -> Any:
-        (value,) = struct.unpack_from("<" + kind, self.dump, self.at)
-        self.at += 4
-        return value
+        return self.numbers(kind)[0]
+
+    def numbers(self, kinds: str) -> tuple[Any, ...]:
+        values = struct.unpack_from("<" + kinds, self.dump, self.at)
+        self.at += struct.calcsize("<" + kinds)
+        return values
 
     def string(self) -> bytes:
         length = self.number()
@@ -100,14 +110,17 @@ class _Reader:
         return self.dump[self.at - length : self.at]
 
     def fields(self, text: str) -> dict[str, Any]:
-        return {name: self._field(kind) for name, _, kind in (field.partition(":") for field in text.split())}
+        names, kinds = _named(text)
+        if set(kinds) <= {"i", "f"}:
+            return dict(zip(names, self.numbers("".join(kinds)), strict=True))
+        return {name: self._field(kind) for name, kind in zip(names, kinds, strict=True)}
 
     def _field(self, kind: str) -> Any:
-        if kind in ("", "f"):
-            return self.number(kind or "i")
+        if kind in ("i", "f"):
+            return self.number(kind)
         if kind == "E":
             return self.entities()
-        return [self.number(kind.lower()) for _ in range(self.number())]
+        return list(self.numbers(f"{self.number()}{kind.lower()}"))
 
     def entities(self) -> list[dict[str, Any]]:
         return [self.fields(_ENTITY) for _ in range(self.number())]
@@ -128,7 +141,7 @@ def decode_slowly(dump: bytes) -> dict[str, Any]:
     generators.append((reader.number(), reader.string()))
     state |= reader.fields(_GEOMETRY)
     width, height = reader.number(), reader.number()
-    cells = [reader.number() for _ in range(reader.number())]
+    cells = reader.numbers(f"{reader.number()}i")
     state |= {"grid": np.array(cells).reshape(height, width), "grid_width": width, "grid_height": height}
     state |= reader.fields(_TAILS[state["game"]])
     assert reader.number("I") == 0xCAFECAFE

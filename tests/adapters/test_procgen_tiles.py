@@ -43,7 +43,7 @@ def check_state(cells, state, names, columns, rows):
 def test_the_window_is_complete_and_right_and_has_the_players_own_cell(
     game, mode, dumps_of, slow_decode, cells_in
 ):
-    dumps = dumps_of(game, mode, num_snapshots=40, lanes=6, steps_between=7)  # 246 states
+    dumps = dumps_of(game, mode, num_snapshots=14, lanes=6, steps_between=20)  # 90 states
     decoder = ez.procgen.StateDecoder(game, mode)
     chunks = decoder.decode_dumps(dumps).batch.entities["Tiles"]
     names = tile_names(ez.procgen.GAMES[game].tiles)
@@ -62,7 +62,7 @@ def test_the_window_is_complete_and_right_and_has_the_players_own_cell(
 def test_without_skipping_space_the_players_cell_is_the_middle_of_the_middle_chunk(
     game, mode, dumps_of, slow_decode
 ):
-    dumps = dumps_of(game, mode, num_snapshots=40, lanes=6, steps_between=7)
+    dumps = dumps_of(game, mode, num_snapshots=14, lanes=6, steps_between=20)
     decoder = ez.procgen.StateDecoder(game, mode, ez.procgen.ViewOptions(skip_space=False))
     names = tile_names(ez.procgen.GAMES[game].tiles)
     columns = decoder.tile_names

@@ -117,7 +117,7 @@ def entities_named(batch, name, index):
 
 
 def test_shields_that_are_down_are_not_seen(dumps_of, slow_decode):
-    dumps = dumps_of("bossfight", "easy", num_snapshots=40, lanes=6, steps_between=7)
+    dumps = dumps_of("bossfight", "easy", num_snapshots=14, lanes=6, steps_between=7)
     for visible_only in (False, True):
         options = ez.procgen.ViewOptions("reference", visible_only=visible_only)
         batch = ez.procgen.StateDecoder("bossfight", "easy", options).decode_dumps(dumps).batch
@@ -128,7 +128,7 @@ def test_shields_that_are_down_are_not_seen(dumps_of, slow_decode):
 
 
 def test_keys_that_are_not_held_are_not_on_the_ring(dumps_of, slow_decode):
-    dumps = dumps_of("heist", "hard", num_snapshots=60, lanes=6, steps_between=7)
+    dumps = dumps_of("heist", "hard", num_snapshots=12, lanes=6, steps_between=7)
     options = ez.procgen.ViewOptions("reference", visible_only=True)
     lengths = (
         ez.procgen.StateDecoder("heist", "hard", options)
