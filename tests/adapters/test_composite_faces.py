@@ -229,6 +229,7 @@ def test_wrong_orders_in_the_turns_of_pettingzoo_are_named() -> None:
     env.step(env.action_space("agent_0").sample())
 
 
+@pytest.mark.full
 def test_stable_baselines_trains_on_ragged_orders() -> None:
     venv = ez.sb3.make_vec(ez.vector.ListVectorEnv([Camp] * 3))
     model = ez.sb3.PPO(venv, n_steps=8, n_epochs=2, seed=1, policy_kwargs={"d_model": 8, "n_layer": 1})

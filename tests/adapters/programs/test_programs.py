@@ -112,6 +112,7 @@ def test_a_seed_repeats_the_games() -> None:
     assert first.equals(again) and not first.equals(other)
 
 
+@pytest.mark.full
 def test_worker_processes_play_the_same_games() -> None:
     with ez.make_vec("chase:main", 4, num_workers=2) as split, ez.make_vec("chase:main", 4) as whole:
         ours, theirs = split.reset(seed=1)[0], whole.reset(seed=1)[0]
