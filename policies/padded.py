@@ -1,6 +1,6 @@
 """`PaddedRogueNet`: RogueNet's rows of padded observations, for learners that want fixed arrays.
 
-Shape alphabet: B steps, M_t slots of entity type t, M of all types, N entities that are there, F features,
+Shape alphabet: B steps, M_t slots of entity type t, M of all types, N entities that exist, F features,
 A slots of an action's actors, E of its actees, D width.
 """
 
@@ -43,29 +43,28 @@ class PaddedRogueNet(nn.Module):
         net = ez.PaddedRogueNet(env.observation_space, d_model=16, n_layer=2, n_head=2)
         features = net({name: torch.as_tensor(array) for name, array in observations.items()})
 
-    It takes the padding off before anything else, so that attention costs what the entities cost that are
-    there. What stands in padded places does not matter, and the parameters don't depend on the maxima.
+    It removes the padding first, so attention costs no more than the entities that exist. Values in empty
+    slots are ignored, and the parameters do not depend on the maxima.
 
     The features (B, features_dim) are in this order, each D wide:
 
     - the mean of the step's rows, zeros at a step without any;
     - RogueNet's row for the step as a whole, which global actions read, where it has one (see `Inputs`);
     - with `slot_rows`, for each action that entities perform the rows of its A actors and, for a
-      select-entity action, of its E actees, in the order of the observation's slots, zeros where nobody is.
+      select-entity action, of its E actees, in the order of the observation's slots, zeros for empty slots.
 
-    So linear maps of the features can be what RogueNet's own heads for categorical actions and its value are.
-    Entities that are hidden (`EntitySpace(hidden=True)`) are left out, for values too: one module has to
-    serve both.
+    Linear maps of these features can compute what RogueNet's own heads for categorical actions and its value
+    compute. Hidden entities (`EntitySpace(hidden=True)`) are left out, for values too: one module computes
+    both.
 
-    Inputs are normalized by running statistics. A fresh network takes the first from the first observations;
-    then they take in what is seen in training mode with gradients, and come into force when the module goes
-    to evaluation mode. So nothing shifts between the epochs of an update. SB3 and Tianshou switch modes
-    themselves; in a loop of your own call `train()` before an update and `eval()` before acting.
+    Inputs are normalized by running statistics. The first observations initialize them. Observations in
+    training mode with gradients are added to them, and take effect when the module goes to evaluation mode,
+    so inputs do not shift between the epochs of an update. SB3 and Tianshou switch modes themselves; in a
+    loop of your own call `train()` before an update and `eval()` before acting.
 
     Args:
         observation_space: the environment's (of a vector environment its `single_observation_space`).
-        slot_rows: whether the features hold rows of actors and actees; without actions that entities perform
-            there are none.
+        slot_rows: True: the features contain the rows of actors and actees, if entities act.
         options: those of `RogueNetConfig`.
 
     Raises:
@@ -103,8 +102,8 @@ class PaddedRogueNet(nn.Module):
 
         Raises:
             TypeError: an array is no tensor.
-            ValueError: an array is missing, of another shape, or says something other than 0 or 1 of who is
-                there (`VecNormalize(norm_obs=True)` does that); or a feature is NaN or infinite in training.
+            ValueError: an array is missing or of another shape; a flag of presence is neither 0 nor 1, as
+                after `VecNormalize(norm_obs=True)`; or a feature is NaN or infinite in training.
         """
         flags = self.slots.flags(observations)
         batch = self._batch(observations, flags)
@@ -120,16 +119,16 @@ class PaddedRogueNet(nn.Module):
             parts.append(x.index_select(0, torch.from_numpy(prepared.rows.offsets[1:] - 1).to(x.device)))
         index = self.slots.row_indices(observations, flags, prepared.rows.offsets)
         if index.size:
-            x = torch.cat([x, x.new_zeros(1, x.shape[1])])  # the last row is nobody's
+            x = torch.cat([x, x.new_zeros(1, x.shape[1])])  # the last row is that of empty slots
             rows = x.index_select(0, torch.from_numpy(index.reshape(-1)).to(x.device))
             parts.append(rows.view(len(index), self.slots.num_rows * x.shape[1]))
         return torch.cat(parts, 1)
 
     def load_rogue_net(self, net: RogueNet) -> None:
-        """Take over the embedding, blocks and statistics of `net`, one that `ez.PPO` has trained say.
+        """Copy the embedding, blocks and statistics of `net`, a network that `ez.PPO` trained, for example.
 
         Raises:
-            ValueError: its entity types, features or options are others; nothing was taken over.
+            ValueError: its entity types, features or options are others; nothing was copied.
         """
         for name in _SHAPING:
             theirs, ours = getattr(net.settings, name), getattr(self.settings, name)
@@ -143,14 +142,14 @@ class PaddedRogueNet(nn.Module):
         self.running_normalization.load_state_dict(net.normalization.state_dict())
 
     def train(self, mode: bool = True) -> PaddedRogueNet:
-        """Go to training or evaluation mode; on the way to the latter the statistics come into force."""
+        """Go to training or evaluation mode; in the latter the new statistics take effect."""
         super().train(mode)
         if not mode:
             self._refresh()
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies of a module make engines of their own: these hold on to modules."""
+        """Leave out the engine, which refers to this object's modules: copies make their own."""
         return {**vars(self), "_fused": None}
 
     # -- inside ---------------------------------------------------------------------------------------------
@@ -167,7 +166,7 @@ class PaddedRogueNet(nn.Module):
         return rows_difference(self._rows, self, self._fused, self.inputs, self.settings, learns)
 
     def _batch(self, observations: Mapping[str, Tensor], flags: Flags) -> EntityBatch:
-        """The entities that are there, without actions."""
+        """Return the entities without padding and without actions."""
         entities = {}
         for name, features in self.layout.space.entities.items():
             present = flags[f"presence/{name}"]

@@ -23,9 +23,9 @@ class Slots:
     def __init__(self, layout: PaddedLayout, wants_rows: bool) -> None:
         self.layout = layout
         self._spaces = layout.observation_space.without_empty_arrays().spaces
-        #: (slots, who is there) of each list of actors or actees whose rows are wanted, and its length.
+        #: (slots, presence) of each list of actors or actees whose rows are wanted, and its length.
         self.lists = {keys: count for keys, count in _lists(layout).items() if wants_rows and count}
-        #: How many rows a step gives, A and E of all lists together.
+        #: The number of rows of a step: A and E of all lists together.
         self.num_rows = sum(self.lists.values())
         types = list(layout.max_entities)
         flags = [f"{what}/{name}" for what in ("presence", "visible") for name in types]
@@ -35,7 +35,7 @@ class Slots:
         self._read = read
 
     def num_steps(self, observations: Mapping[str, Tensor]) -> int:
-        """B of observations."""
+        """Return the number of steps (B)."""
         return len(next(iter(observations.values())))
 
     def flags(self, observations: Mapping[str, Tensor]) -> Flags:
@@ -50,7 +50,7 @@ class Slots:
         flags = {f"presence/{name}": np.zeros((num_steps, most), bool) for name, most in maxima.items()}
         if not self._flags:
             return flags
-        # One array, so that an accelerator is waited for once.
+        # One array, so that a GPU is waited for once.
         together = torch.cat([observations[key].float() for key in self._flags], 1).cpu().numpy()
         widths = [self._spaces[key].shape[0] for key in self._flags]  # type: ignore[index]
         for key, values in zip(self._flags, np.split(together, np.cumsum(widths)[:-1], 1), strict=True):
@@ -69,25 +69,27 @@ class Slots:
     def row_indices(
         self, observations: Mapping[str, Tensor], flags: Flags, offsets: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """The row (B, num_rows) of everybody in the lists, when the rows of step b start at `offsets[b]` and
-        are in the order of the slots; where nobody is, the number of rows.
+        """Return the row of each actor and actee in the lists (B, num_rows).
+
+        It is the number of rows for an empty slot. The rows of step b start at `offsets[b]`, in the order of
+        the slots.
 
         Raises:
-            ValueError: an actor or actee is in a slot where no entity is, or none that may be seen.
+            ValueError: the slot of an actor or actee has no entity, or a hidden one.
         """
-        nobody = int(offsets[-1])
+        absent = int(offsets[-1])
         if not self.num_rows:
             return np.zeros((len(offsets) - 1, 0), np.int64)
         present = np.concatenate([flags[f"presence/{n}"] for n in self.layout.max_entities], 1)  # (B, M)
-        row_of_slot = np.where(present, np.cumsum(present, 1) - 1 + offsets[:-1, None], nobody)
-        row_of_slot = np.pad(row_of_slot, ((0, 0), (0, 1)), constant_values=nobody)  # what slot -1 is
+        row_of_slot = np.where(present, np.cumsum(present, 1) - 1 + offsets[:-1, None], absent)
+        row_of_slot = np.pad(row_of_slot, ((0, 0), (0, 1)), constant_values=absent)  # of slot -1
         together = torch.cat([observations[key] for key, _ in self.lists], 1).long().cpu().numpy()
         there = np.concatenate([flags[key] for _, key in self.lists], 1)
         slots = np.where(there, together, -1)
         if slots.size and (slots.max() >= self.layout.num_slots or (there & (slots < 0)).any()):
             raise ValueError(f"actors and actees: expected slots below {self.layout.num_slots}, got others")
         rows = np.take_along_axis(row_of_slot, slots, 1)
-        lost = there & (rows == nobody)
+        lost = there & (rows == absent)
         if lost.any():
             step, place = np.argwhere(lost)[0]
             slot = slots[step, place]
@@ -97,7 +99,7 @@ class Slots:
         return rows
 
     def _list_of(self, place: int) -> str:
-        """The name of the list that position `place` of all lists together belongs to."""
+        """Return the name of the list to which position `place` of all lists together belongs."""
         ends = np.cumsum(list(self.lists.values()))
         return list(self.lists)[int(np.searchsorted(ends, place, "right"))][0]
 
@@ -132,7 +134,7 @@ class Slots:
 
 
 def _lists(layout: PaddedLayout) -> dict[tuple[str, str], int]:
-    """The names of slots and of who is there, of all lists of actors and actees, and the lists' lengths."""
+    """Return the names of slots and presence of all lists of actors and actees, with the lists' lengths."""
     lists = {}
     for name, action in layout.space.actions.items():
         prefix = f"actions/{name}"

@@ -28,8 +28,8 @@ _LIMIT = float(np.finfo(np.float32).max)
 class PaddedSpace(spaces.Dict):
     """A Dict of fixed arrays, as `PaddedLayout.observation_space` describes them.
 
-    Vector environments and learners see a plain Dict. A network that wants the entities back finds in
-    `layout` where they are. Two such spaces are equal when they hold the same things in the same places.
+    To vector environments and learners it is a plain Dict. A network that needs the entities reads their
+    places from `layout`. Two such spaces are equal if they contain the same arrays with the same features.
     """
 
     def __init__(self, layout: PaddedLayout, parts: Mapping[str, spaces.Space[Any]]) -> None:
@@ -37,7 +37,7 @@ class PaddedSpace(spaces.Dict):
         self.layout = layout
 
     def without_empty_arrays(self) -> PaddedSpace:
-        """The space of the arrays that hold anything: some learners can't do with those of size zero."""
+        """Return the space without arrays of size zero, which some learners can't use."""
         return PaddedSpace(
             self.layout, {key: part for key, part in self.spaces.items() if math.prod(part.shape or ())}
         )
@@ -54,7 +54,7 @@ class PaddedSpace(spaces.Dict):
 class PaddedLayout:
     """Layout of fixed arrays. The *slots* of the types follow each other, M in all.
 
-    `pad` gives a flat dict of arrays, zero where there is nothing:
+    `pad` gives a flat dict of arrays, zero in empty slots:
 
     - `"entities/<type>"` float32 (B, M_t, F) and `"presence/<type>"` bool (B, M_t);
     - `"globals"` float32 (B, G), where there are global features;
@@ -72,8 +72,8 @@ class PaddedLayout:
         max_actees: per select-entity action, the most actees; left out: M.
 
     Raises:
-        ValueError: a type has no maximum, a name is unknown, a maximum is negative, or the space shows
-            frames.
+        TypeError: a maximum is no whole number, or maxima are no mapping.
+        ValueError: a type has no maximum, a name is unknown, a maximum is negative, or the space has frames.
     """
 
     def __init__(
@@ -132,10 +132,10 @@ class PaddedLayout:
     # -- observations ---------------------------------------------------------------------------------------
 
     def pad(self, batch: EntityBatch) -> Padded:
-        """The padded arrays of `batch`.
+        """Return the padded arrays of `batch`.
 
         Raises:
-            ObservationError: there is more of something than the layout holds, naming env and type or action.
+            ObservationError: there are more entities or actors than slots; names env and type or action.
         """
         padded: Padded = {}
         for name, rows in batch.entities.items():
@@ -166,7 +166,7 @@ class PaddedLayout:
         return padded
 
     def unpad(self, padded: Mapping[str, NDArray[Any]]) -> EntityBatch:
-        """The batch that `pad` made `padded` of; steps may have been chosen or reordered since."""
+        """Return the batch from which `pad` made `padded`; its steps may have been gathered since."""
         entities = {
             name: RaggedArray.from_padded(padded[f"entities/{name}"], padded[f"presence/{name}"])
             for name in self.space.entities
@@ -208,10 +208,10 @@ class PaddedLayout:
     # -- actions --------------------------------------------------------------------------------------------
 
     def pad_actions(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Padded:
-        """Ragged actions for `batch` as int64 (B, A) per action, zero where nobody acts; composite orders
-        as int64 (B, A, M), continuous ones as float32 (B, A, K).
+        """Return ragged actions for `batch` as int64 (B, A) per action, zero for empty slots.
 
-        A select-entity action says which of the padded actees is selected, 0 to E - 1.
+        Multi-discrete actions are int64 (B, A, M), continuous ones float32 (B, A, K). A select-entity action
+        is the place of the selected actee, 0 to E - 1.
         """
         padded = {}
         for name, order in actions.items():
@@ -222,9 +222,9 @@ class PaddedLayout:
         return padded
 
     def unpad_actions(self, batch: EntityBatch, padded: Mapping[str, NDArray[Any]]) -> dict[str, RaggedArray]:
-        """Padded actions, as from `pad_actions`, as the ragged ones that a vector environment takes.
+        """Return padded actions, as from `pad_actions`, as the ragged ones that a vector environment takes.
 
-        What stands where nobody acts is not looked at.
+        Values in empty slots are ignored.
 
         Raises:
             ValueError: an array of the wrong shape.
