@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 Box = tuple[int, int, int, int]  # left, top, width, height in pixels
@@ -29,8 +30,10 @@ class Appearance:
     frames: int = 1
     #: Steps for which an object that is gone can still be seen: explosions are no entities.
     fades: int = 0
-    #: Pixels without an entity are found too; else there are others in these colours.
-    alone: bool = True
+    #: Pixels around a box that belong to the object as well, such as a stick.
+    reach: int = 0
+    #: Walls have these colours too: pixels are an object only where a box of this size is by itself.
+    among_walls: bool = False
 
 
 _COURT = (0, 34, 160, 160)
@@ -60,7 +63,7 @@ APPEARANCES: dict[str, dict[str, Appearance]] = {
     "Bowling": {
         "Player": Appearance((88, 0, 134, 136), _ALLEY, (8, 32), tolerance=2, frames=2, fades=1),
         "Ball": Appearance((132,), (8, 105, 100, 67), (4, 10), frames=2, fades=1),
-        "Pin": Appearance((132,), (114, 105, 34, 67), (2, 4), margin=0, alone=False),
+        "Pin": Appearance((132,), (114, 105, 34, 67), (2, 4), margin=0),
     },
     "Boxing": {
         "Player": Appearance((12,), _RING, margin=8, tolerance=7),
@@ -87,12 +90,8 @@ APPEARANCES: dict[str, dict[str, Appearance]] = {
         "Car": Appearance((0, 66, 220, 18, 130, 36, 136, 68, 216, 26), (10, 26, 150, 158), tolerance=2),
     },
     "IceHockey": {  # the skaters' sticks are in their colours
-        "Player": Appearance(
-            (68, 70, 132, 136), _RINK, (8, 20), margin=0, tolerance=2, frames=2, alone=False
-        ),
-        "Enemy": Appearance(
-            (68, 212, 250, 252), _RINK, (8, 20), margin=0, tolerance=3, frames=2, alone=False
-        ),
+        "Player": Appearance((68, 70, 132, 136), _RINK, (8, 20), margin=0, tolerance=2, frames=2, reach=9),
+        "Enemy": Appearance((68, 212, 250, 252), _RINK, (8, 20), margin=0, tolerance=3, frames=2, reach=9),
         "Puck": Appearance((0,), (32, 46, 96, 136), (2, 2), margin=2, tolerance=2, frames=2),
     },
     "Kangaroo": {
@@ -108,8 +107,8 @@ APPEARANCES: dict[str, dict[str, Appearance]] = {
         "Player": Appearance((42,), _MAZE, (8, 10), tolerance=3, frames=2, fades=1),
         "Ghost": Appearance((*GHOSTS, *EDIBLE), _MAZE, (8, 10), margin=4, tolerance=3, frames=4, fades=1),
         "Fruit": Appearance((68,), _MAZE, (8, 10), tolerance=2, frames=4),
-        "PowerPill": Appearance((74,), _MAZE, (4, 7), margin=0, frames=10, alone=False),
-        "Pill": Appearance((74,), _MAZE, (4, 2), margin=0, frames=4, alone=False),
+        "PowerPill": Appearance((74,), _MAZE, (4, 7), margin=0, frames=10, among_walls=True),
+        "Pill": Appearance((74,), _MAZE, (4, 2), margin=0, frames=4, among_walls=True),
     },
     "Pong": {
         "Player": Appearance((200,), _COURT),
@@ -177,8 +176,8 @@ def differences(
                     bounds(masks[frame], wanted, appearance.margin) for frame in range(appearance.frames)
                 ]
                 found.append(f"{name}: the table has {wanted}, the screen {shown}")
-        if appearance.alone:
-            found += _unexplained(name, masks[0], appearances, history)
+        shown = islands(masks[0], appearance.size) if appearance.among_walls else masks[0]
+        found += _unexplained(name, shown, appearances, history)
     return found
 
 
@@ -206,7 +205,8 @@ def _unexplained(
     for other, appearance in appearances.items():
         if set(appearances[name].colours) & set(appearance.colours):
             boxes = [box for step in history[: appearance.fades + 1] for box in step[other]]
-            mask = mask & ~covered(boxes, max(appearance.tolerance, appearances[name].tolerance))
+            margin = max(appearance.tolerance, appearances[name].tolerance, appearance.reach)
+            mask = mask & ~covered(boxes, margin)
     if not mask.any():
         return []
     rows, columns = mask.nonzero()
@@ -228,6 +228,16 @@ def covered(boxes: list[Box], margin: int = 0) -> NDArray[np.bool_]:
             True
         )
     return mask
+
+
+def islands(mask: NDArray[np.bool_], size: tuple[int, int] | None) -> NDArray[np.bool_]:
+    """Return the boxes of this width and height in `mask` around which nothing else is."""
+    assert size is not None
+    width, height = size
+    around = sliding_window_view(np.pad(mask, 1), (height + 2, width + 2)).sum((2, 3))
+    inside = sliding_window_view(mask, (height, width)).all((2, 3))
+    corners = np.argwhere(inside & (around == width * height))
+    return covered([(int(left), int(top), width, height) for top, left in corners])
 
 
 def bounds(mask: NDArray[np.bool_], box: Box, margin: int) -> Box | None:
