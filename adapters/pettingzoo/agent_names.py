@@ -16,7 +16,7 @@ def kind_of(agent: str) -> str:
 
 def near(name: str, known: Iterable[str]) -> str:
     """Return the end of an error message about an unknown name: the nearest known names, or all of them."""
-    known = [str(one) for one in known]
+    known = list(dict.fromkeys(map(str, known)))
     close = nearest(name, known, 3, 0.6)
     if close:
         return f". Did you mean {' or '.join(map(repr, close))}?"

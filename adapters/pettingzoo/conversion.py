@@ -9,9 +9,11 @@ from functools import partial
 from typing import Any, Literal, overload
 
 from ...envs import EntitySpace, ListVectorEnv
+from ...envs.errors import whole_number
+from ...suggestions import did_you_mean
 from ..gymnasium.views.auto import auto
 from ..gymnasium.views.scope import ViewError
-from .agent_names import near, resolve, same
+from .agent_names import resolve, same
 from .agent_observer import AgentObserver
 from .entity_observer import EntitySpaceObserver
 from .game import AECGame, ParallelGame, PettingZooGame
@@ -90,17 +92,18 @@ def from_pettingzoo(
     Raises:
         ImportError: PettingZoo is not installed.
         TypeError: `env` is not a PettingZoo game, or an opponent cannot act.
-        ValueError: an unknown mode, agent or kind, no agent to control, or games that differ.
+        ValueError: an unknown mode, agent or kind, an option of teams in mode "lanes", no agent to control,
+            or games that differ.
         ViewError: a view that does not fit.
     """
     if mode not in MODES:
         raise ValueError(
-            f"mode: expected one of {', '.join(map(repr, MODES))}, got {mode!r}{near(mode, MODES)}"
+            f"mode: expected one of {', '.join(map(repr, MODES))}, got {mode!r}{did_you_mean(mode, MODES)}"
         )
     if reward not in POOLINGS:
         raise ValueError(
             f"reward: expected one of {', '.join(map(repr, POOLINGS))},"
-            f" got {reward!r}{near(reward, POOLINGS)}"
+            f" got {reward!r}{did_you_mean(reward, POOLINGS)}"
         )
     if mode == "lanes" and team is not None:
         raise ValueError(
@@ -108,6 +111,8 @@ def from_pettingzoo(
             + repr(team)
             + ". Use mode='team', or opponents= for agents without a lane"
         )
+    if mode == "lanes" and reward != "sum":
+        raise ValueError(f"reward: expected no pooling in mode 'lanes', got {reward!r}. Use mode='team'")
     games = _make_games(env, num_envs)
     try:
         if view is None:
@@ -235,8 +240,8 @@ def _team_observer(game: PettingZooGame, team: Sequence[str], view: Any) -> Spac
 def _make_games(env: Any, num_envs: int | None) -> list[PettingZooGame]:
     """Make the games; if one fails, close those made before."""
     aec, parallel = _classes()
-    if num_envs is not None and num_envs < 1:
-        raise ValueError(f"num_envs: expected a positive number, got {num_envs}")
+    if num_envs is not None:
+        num_envs = whole_number("num_envs", num_envs)
     if isinstance(env, (aec, parallel)):
         if num_envs not in (None, 1):
             raise ValueError(
@@ -244,7 +249,7 @@ def _make_games(env: Any, num_envs: int | None) -> list[PettingZooGame]:
                 " makes games"
             )
         makers: list[MakeGame] = [lambda: env]
-    elif isinstance(env, Sequence):
+    elif isinstance(env, Sequence) and not isinstance(env, str):
         if num_envs not in (None, len(env)):
             raise ValueError(f"num_envs: expected {len(env)}, the number of functions, got {num_envs}")
         makers = list(env)

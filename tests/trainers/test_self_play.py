@@ -287,6 +287,8 @@ def test_environments_without_games_are_refused(toy_venv: Any, toy_policy: Any) 
         past_self_play(alone, pool)
     with raises(ValueError, "actions", "policy"):
         past_self_play(ez.make_vec("MultiSnake/lanes", num_envs=2), pool)
+    with raises(TypeError, "past_self_play", "OpponentPool", None):
+        past_self_play(alone, None)  # type: ignore[arg-type]
 
 
 # -- real games --------------------------------------------------------------------------------------------

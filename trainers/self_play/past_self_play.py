@@ -110,6 +110,8 @@ class PastSelfPlay(EntityVectorEnv):
         games: Games | None,
         seed: int | None,
     ) -> None:
+        if not isinstance(pool, OpponentPool):
+            raise TypeError(f"past_self_play: pool: expected an OpponentPool, got {pool!r}")
         if not 0 <= latest_share <= 1:
             raise ValueError(f"latest_share: expected a number from 0 to 1, got {latest_share}")
         if interval < 1:

@@ -361,7 +361,7 @@ def fewer_places(count: int) -> Any:
         (Colony(), {"num_envs": 2}, ValueError, ["game", 2]),
         ([], {}, ValueError, ["game"]),
         ([Colony, Colony], {"num_envs": 3}, ValueError, ["num_envs", 3, 2]),
-        ("chess", {}, TypeError, ["game 0", "'c'", "ParallelEnv", "AECEnv"]),
+        ("chess", {}, TypeError, ["game 0", "'chess'", "ParallelEnv", "AECEnv"]),
         (gymnasium.Env, {}, TypeError, ["game 0", "Env", "ParallelEnv", "AECEnv"]),
         ([lambda: SHARED] * 2, {}, ValueError, ["game 1", "same"]),
         (
@@ -383,6 +383,8 @@ def fewer_places(count: int) -> Any:
             ez.views.ViewError,
             ["'ant_0'", "'auto'", "ez.views"],
         ),
+        (Colony, {"reward": "mean"}, ValueError, ["reward", "'lanes'", "'mean'"]),
+        (Colony, {"num_envs": 1.5}, TypeError, ["num_envs", 1.5]),
         (Colony, {"view": {"bee": AUTO}}, ez.views.ViewError, ["'ant_0'", "'bee'"]),
         (
             Colony,
