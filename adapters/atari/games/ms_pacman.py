@@ -12,7 +12,7 @@ from ..game import FURTHER, AtariGame, ObjectType, decimal, place
 GHOSTS, POWER_PILLS, ROWS, COLUMNS = 4, 4, 14, 18
 PLAYER, GHOST, FRUIT, POWER_PILL, PILL = 0, 1, 5, 6, 10
 
-#: Where pills can be in the first two mazes, a bit for each column of a row.
+#: Where pills can be in the four mazes, a bit for each column of a row.
 _GRIDS = np.array(
     [
         [
@@ -26,6 +26,18 @@ _GRIDS = np.array(
             *(0b010101111111101010, 0b111100100001001111, 0b100111100001111001, 0b100100100001001001),
             *(0b100101111111101001, 0b111111000000111111, 0b001001011110100100, 0b111101110011101111),
             *(0b100101000000101001, 0b111101111111101111),
+        ],
+        [
+            *(0b111111011110111111, 0b000101110011101000, 0b111101011110101111, 0b001001000000100100),
+            *(0b111111111111111111, 0b100100100001001001, 0b101110100001011101, 0b101010100001010101),
+            *(0b111011111111110111, 0b001001010010100100, 0b111111011110111111, 0b101001110011100101),
+            *(0b001001010010100100, 0b111111011110111111),
+        ],
+        [
+            *(0b111111111111111111, 0b001001000000100100, 0b101111011110111101, 0b100101010010101001),
+            *(0b111101111111101111, 0b010100100001001010, 0b110111100001111011, 0b000100100001001000),
+            *(0b110101111111101011, 0b010101010010101010, 0b111111011110111111, 0b101001000000100101),
+            *(0b001001011110100100, 0b111111110011111111),
         ],
     ]
 )
@@ -47,7 +59,7 @@ def read(ram: Any, slots: Any, status: Any) -> None:
         for pill in range(POWER_PILLS):
             if m[117] >> (2 + pill) & 1:
                 place(objects[POWER_PILL + pill], 148 if pill < 2 else 8, 15 if pill % 2 else 147, 4, 7)
-        _pills(m[59:101], _GRIDS[min(m[0], 1)], objects[PILL:])
+        _pills(m[59:101], _GRIDS[min(m[0], 3)], objects[PILL:])
         score = 10000 * decimal(m[122]) + 100 * decimal(m[121]) + decimal(m[120])
         status[lane, 0], status[lane, 1] = score, (m[123] & 3) + 1
 

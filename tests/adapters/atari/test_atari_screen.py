@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("ale_py")
 
-from atari_screen import APPEARANCES, EDIBLE, GHOSTS, Box, differences
+from atari_screen import APPEARANCES, EDIBLE, GHOSTS, Box, covered, differences, islands
 
 #: Pixels that count as 1 in positions and sizes, and pixels per step in velocities.
 LENGTH, SPEED = 100, 10
@@ -140,6 +140,34 @@ def test_score_and_lives_are_those_of_the_emulator(game: str) -> None:
 
 
 @pytest.mark.full
+def test_pills_of_each_maze_are_on_the_screen() -> None:
+    """A maze is over once enough pills are eaten: their number is set in the memory."""
+    colours = (74, 138, 8, 214)  # of the walls and pills
+    with ez.make_vec("Atari/MsPacman", frameskip=8) as venv:
+        batch, _ = venv.reset(seed=1)
+        venv.action_space.seed(1)
+        console, compared, eaten_before, since = venv.consoles[0].ale, set(), 0, 0
+        for step in range(2000):
+            if step % 3 == 0:
+                action = venv.action_space.sample(mask=batch)
+            console.setRAM(123, console.getRAM()[123] & 0xFC | 2)  # lives
+            batch, *_ = venv.step(action)
+            maze, eaten = venv.ram[0, 0], venv.ram[0, 119]
+            since = 0 if eaten < eaten_before else since + 1
+            eaten_before = eaten
+            if since == 35:
+                shown = islands(console.getScreen() == colours[maze], (4, 2))
+                found = boxes(venv, batch, "MsPacman")["Pill"]
+                assert not (shown & ~covered(found)).any()
+                assert covered(found).sum() - shown.sum() <= 4 * 8  # some are behind her and the ghosts
+                compared.add(int(maze))
+            if since == 36:
+                console.setRAM(119, 150)
+            if len(compared) == 4:
+                break
+        assert len(compared) == 4
+
+
 def test_ghosts_that_are_blue_can_be_eaten() -> None:
     seen = {True: 0, False: 0}
     with ez.make_vec("Atari/MsPacman", 4, frameskip=8) as venv:
