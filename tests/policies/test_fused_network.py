@@ -112,6 +112,7 @@ def assert_alike(
         assert not {name: (e, allowed[name]) for name, e in errors.items() if e > allowed[name]}
 
 
+@pytest.mark.full
 def test_rounds_about_as_much_as_torch() -> None:
     ours, torchs = [], []
     for seed in range(12):
@@ -127,7 +128,7 @@ def test_rounds_about_as_much_as_torch() -> None:
         assert np.quantile(ours, share) < min(1e-4, 2 * np.quantile(torchs, share))
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(data=st.data())
 def test_outputs_and_gradients_are_those_of_torch_in_float64(data: st.DataObject) -> None:
     def draw(strategy: Any) -> Any:

@@ -118,7 +118,7 @@ def assert_same(got: dict[str, RaggedArray], wanted: dict[str, RaggedArray], exa
         np.testing.assert_allclose(got[name].values, array.values, rtol=2e-5, atol=2e-5, err_msg=name)
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(data=st.data())
 def test_decisions_are_those_of_the_torch_engine(data: st.DataObject, tmp_path_factory: Any) -> None:
     def draw(strategy: Any) -> Any:

@@ -30,6 +30,7 @@ Arrays = dict[str, np.ndarray]
 
 RESULTS = Path(__file__).parents[3] / "experiments" / "results"
 GAMES = sorted(name for name in gymnasium.registry if name.startswith("entitize/") and "Padded" not in name)
+SOME_GAMES = ["CherryPick", "MineSweeper", "MultiSnake", "PickMatchingBalls", "RockPaperScissors", "Xor"]
 XY = ("x", "y")
 TURN = {"rotation_vector": ("cos", "sin")}
 
@@ -261,7 +262,7 @@ def played(venv: EntityVectorEnv, policy: Any, steps: int) -> Iterator[EntityBat
         batch, *_ = venv.step(policy.act(batch, rng).actions)
 
 
-@pytest.mark.parametrize(("games", "total"), [(GAMES[::4], 30), (GAMES, 1000)], ids=["some", "all"])
+@pytest.mark.parametrize(("games", "total"), [(SOME_GAMES, 30), (GAMES, 1000)], ids=["some", "all"])
 def test_steps_of_every_game(games: list[str], total: int, check_steps: Callable[..., int]) -> None:
     steps = 0
     for game in games:
