@@ -117,7 +117,9 @@ def check_option_names(where: str, names: Iterable[str], known: Iterable[str]) -
     known = list(known)
     for name in names:
         if name not in known:
-            raise TypeError(f"{where}: unknown option {name!r}{did_you_mean(name, known, 1)}")
+            # In Python's words: Gymnasium and TorchRL look for them when they try which options there are.
+            hint = did_you_mean(name, known, 1)
+            raise TypeError(f"{where}: got an unexpected keyword argument {name!r}{hint}")
 
 
 def checked_options(where: str, kind: type[Options], options: Mapping[str, Any]) -> Options:
