@@ -60,6 +60,7 @@ class ViewOptions:
     window: int = 5  # chunks per side around the player; with visible_only the view takes its place
     whole_map: bool = False  # chunks of all the map
     centred: bool | None = None  # chunks move with the player; None: yes (reference: no)
+    player_tiles: int = 0  # cells to each side of the player whose tiles are features of the player; 0: none
     skip_space: bool | None = None  # leave out chunks that are nothing but space; None: yes (reference: no)
 
     def __post_init__(self) -> None:
@@ -73,6 +74,7 @@ class ViewOptions:
             skip_space=_OPTIONAL_FLAG,
         )
         check_range("window", self.window, 1, 64)
+        check_range("player_tiles", self.player_tiles, 0, 64)
         if self.chunk_size is not None:
             check_range("chunk_size", self.chunk_size, 1, 64)
         given = [f.name for f in fields(self) if f.name != "features" and getattr(self, f.name) != f.default]

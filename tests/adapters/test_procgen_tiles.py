@@ -77,6 +77,49 @@ def test_without_skipping_space_the_players_cell_is_the_middle_of_the_middle_chu
         assert columns[int(middle.argmax())] == names[state["grid"][y, x]] and middle.sum() == 1
 
 
+@pytest.mark.parametrize("mode", ["easy", "hard"])
+@pytest.mark.parametrize(
+    ("game", "options"),
+    [
+        *((game, options) for game in WITH_TILES for options in ({}, {"visible_only": True})),
+        *((game, {"features": "reference"}) for game in WITH_TILES if reference_tiles(game)),
+    ],
+    ids=str,
+)
+def test_player_tiles_are_the_cells_around_the_player(game, mode, options, dumps_of, slow_decode):
+    visible_only = "visible_only" in options
+    plain, wide = (
+        ez.procgen.StateDecoder(game, mode, ez.procgen.ViewOptions(**options, player_tiles=size))
+        for size in (0, 4)
+    )
+    tiles = reference_tiles(game) if "features" in options else ez.procgen.GAMES[game].tiles
+    names = {n: (tile.pixels if visible_only else "") or tile.name for tile in tiles for n in tile.ids}
+    dumps = dumps_of(game, mode, num_snapshots=14, lanes=6, steps_between=20)
+    without, batch = plain.decode_dumps(dumps).batch, wide.decode_dumps(dumps).batch
+    own = len(plain.observation_space.entities["Player"])
+    columns = list(wide.observation_space.entities["Player"])[own:]
+    for name in without.entities:
+        expected, got = without.entities[name].values, batch.entities[name].values
+        np.testing.assert_array_equal(expected, got[:, :own] if name == "Player" else got)
+    for index, dump in enumerate(dumps):
+        state = slow_decode(dump)
+        cell_x, cell_y = player_cell(state)
+        expected = dict.fromkeys(columns, 0.0)
+        expected["in_cell_x"] = state["entities"][0]["x"] - cell_x
+        expected["in_cell_y"] = state["entities"][0]["y"] - cell_y
+        half = state["visibility"] / 2 if visible_only else np.inf
+        for dx in range(-4, 5):
+            for dy in range(-4, 5):
+                x, y = cell_x + dx, cell_y + dy
+                inside = 0 <= x < state["grid_width"] and 0 <= y < state["grid_height"]
+                off_x, off_y = abs(x + 0.5 - state["center_x"]), abs(y + 0.5 - state["center_y"])
+                if inside and max(off_x, off_y) < half + 0.5:
+                    expected[f"{names[state['grid'][y, x]]}_{dx}_{dy}"] = 1.0
+        np.testing.assert_allclose(
+            batch.entities["Player"][index][0, own:], list(expected.values()), atol=1e-6
+        )
+
+
 @pytest.mark.parametrize(
     ("game", "mode", "shape"),
     [

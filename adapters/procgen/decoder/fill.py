@@ -30,7 +30,7 @@ from .layout import ENTITY_BYTES
 from .memory import RX, RY, X, Y, kernel, load_float, load_int
 from .plan import DecodePlan
 from .scan import ScannedStates
-from .tiles import cut_chunks
+from .tiles import cut_chunks, fill_player_tiles
 
 
 @kernel
@@ -186,5 +186,7 @@ def fill_states(
             global_rows[b, plan.features[index].column] = given[index]
         here = states.kinds[place.first : place.first + place.entities]
         _fill_entities(buffer, place.player, here, numbers, time, plan, given, next_row, rows)
+        if plan.options[0].player_tiles > 0:  # after the features of the player, who is of the first type
+            fill_player_tiles(buffer, numbers, place, plan, rows, next_row[0])
         if plan.options[0].columns > 0:
             cut_chunks(buffer, numbers, place, plan, True, rows, next_row[-1])

@@ -21,6 +21,9 @@ ID_TABLE_SIZE = 1017
 #: Columns of the features of a chunk of tiles, before the one-hots.
 CHUNK_POSITION = ("x", "y", "relative_x", "relative_y")
 
+#: Columns of the player's row after its features, before the one-hots of `player_tiles`.
+PLACE_IN_CELL = ("in_cell_x", "in_cell_y")
+
 #: What a field of a dump is to the kernel: a number, a count and numbers, the version and the game's name, an
 #: int and a string, the map, the game's entities, other records of entities.
 NUMBER, VECTOR, HEADER, GENERATOR, MAP, ENTITIES, RECORDS = range(7)
@@ -69,6 +72,7 @@ _OPTIONS = np.dtype(
         ("window", "i8"),  # chunks per side
         ("whole_map", "?"),
         ("centred", "?"),  # chunks move with the player, whose cell is the middle one's middle
+        ("player_tiles", "i8"),  # cells to each side of the player that are in its row
         ("positions", "i8"),  # how many of CHUNK_POSITION there are
         ("scale", "f8"),  # of these
     ]
@@ -154,6 +158,7 @@ def options_record(game: ProcgenGame, view: ViewOptions, columns: Sequence[str],
         "window": view.window,
         "whole_map": view.whole_map or view.visible_only,  # the view is window enough
         "centred": not reference if view.centred is None else view.centred,
+        "player_tiles": view.player_tiles if columns else 0,
         "positions": 2 if reference else 4,
         "scale": 1.0 if reference else LENGTH,
     }
@@ -184,6 +189,12 @@ def plan_states(
     entities = {kind.name: [f.name for f in row] for kind, row in zip(types, features, strict=True)}
     ids, tile_names = id_table(game, types, dropped, tiles, view.visible_only)
     options = options_record(game, view, tile_names, ids["column"][SPACE])
+    if tiles and view.player_tiles:
+        cells = range(-view.player_tiles, view.player_tiles + 1)
+        entities[types[0].name] += [
+            *PLACE_IN_CELL,
+            *(f"{name}_{x}_{y}" for y in cells for x in cells for name in tile_names),
+        ]
     if tiles:
         cells = range(options["chunk"][0])
         entities["Tiles"] = [

@@ -30,16 +30,23 @@ def id_entry(number: Any) -> Any:
     return number if 0 <= number < ID_TABLE_SIZE - 1 else ID_TABLE_SIZE - 1
 
 
+@kernel
+def _in_view(size: int, low: float, high: float) -> tuple[Any, Any]:
+    """Return the cells [from, to) of a map of `size` cells that are in view from `low` to `high`."""
+    begin = 0 if low <= 0 else np.int64(math.floor(low))
+    stop = size if high >= size else np.int64(math.ceil(high))
+    return begin, stop
+
+
 @compiled(separate=True)
 def _axis(position: float, size: int, low: float, high: float, options: Any) -> tuple[Any, Any, Any, Any]:
     """Lay chunks along one axis of a map of `size` cells, which is in view from `low` to `high`.
 
     Returns:
-        first cell of the first chunk, number of chunks, and the cells [from, to) in the map and in view.
+        first cell of the first chunk, number of chunks, and what `_in_view` returns.
     """
     chunk, window = options.chunk, options.window
-    begin = 0 if low <= 0 else np.int64(math.floor(low))
-    stop = size if high >= size else np.int64(math.ceil(high))
+    begin, stop = _in_view(size, low, high)
     cell = np.int64(math.floor(position))
     count = (size + chunk - 1) // chunk
     whole = options.whole_map or count <= window
@@ -140,3 +147,40 @@ def cut_chunks(
                     if kind >= 0:
                         rows[first + cell_x * kinds + kind] = 1.0
     return count
+
+
+@compiled(separate=True)
+def fill_player_tiles(
+    buffer: NDArray[np.uint8],
+    numbers: NDArray[np.float64],
+    place: Any,
+    plan: DecodePlan,
+    rows: NDArray[np.float32],
+    start: int,
+) -> None:
+    """Write where in its cell the player is, and the one-hots of the cells around, to `rows` from `start` on.
+
+    A cell outside of the map, or out of view, is in no column.
+    """
+    options, ids = plan.options[0], plan.ids
+    radius, kinds = options.player_tiles, options.columns
+    width, height = np.int64(numbers[options.grid_width]), np.int64(numbers[options.grid_height])
+    player_x, player_y = load_float(buffer, place.player + X), load_float(buffer, place.player + Y)
+    cell_x, cell_y = np.int64(math.floor(player_x)), np.int64(math.floor(player_y))
+    begin_x, stop_x = _in_view(width, place.left, place.right)
+    begin_y, stop_y = _in_view(height, place.bottom, place.top)
+    side = 2 * radius + 1
+    for index in range(np.uint64(start), np.uint64(start + 2 + side * side * kinds)):
+        rows[index] = 0.0
+    rows[start], rows[start + 1] = player_x - cell_x, player_y - cell_y
+    for row in range(side):
+        y = cell_y - radius + row
+        if y < begin_y or y >= stop_y:
+            continue
+        for column in range(side):
+            x = cell_x - radius + column
+            if x < begin_x or x >= stop_x:
+                continue
+            kind = ids[id_entry(load_int(buffer, place.cells + 4 * (y * width + x)))].column
+            if kind >= 0:
+                rows[start + 2 + (row * side + column) * kinds + kind] = 1.0
