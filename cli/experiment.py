@@ -29,8 +29,7 @@ from ..experiments.queue import (
 #: Name of a network in an experiment -> the configuration that trains it.
 PROCGEN_NETWORKS = {
     "roguenet": "procgen",
-    "roguenet_normalized": "procgen_normalized",
-    "roguenet_fourier": "procgen_fourier",
+    "roguenet_reference": "procgen_reference",
     "impala": "procgen_impala",
 }
 
@@ -48,7 +47,7 @@ class ProcgenArguments(QueueFlags):
     net: Annotated[
         tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(aliases=["--nets"], metavar="A,B")
     ] = ()
-    """Networks: roguenet (default), roguenet_normalized, roguenet_fourier, impala."""
+    """Networks: roguenet (default), roguenet_reference, impala."""
 
 
 def procgen_jobs(chosen: ProcgenArguments, train_flags: Sequence[str] = ()) -> list[TrainingJob]:

@@ -13,7 +13,7 @@ ENV = ("--env.num-envs", "2", "--env.kwargs", "num_threads=1")
 
 def test_the_configuration_is_that_of_the_blog() -> None:
     config = read_config(TrainConfig, find_config("procgen_impala"))
-    entities = read_config(TrainConfig, find_config("procgen"))
+    entities = read_config(TrainConfig, find_config("procgen_reference"))
     ppo = config.ppo
     assert (config.network, config.env.kwargs["features"]) == ("ImpalaNet", "pixels")
     assert (ppo.learning_rate, ppo.anneal_lr, ppo.ent_coef, ppo.anneal_entropy) == (5e-4, False, 0.01, False)

@@ -102,7 +102,7 @@ def test_no_two_variants_are_the_same_thing(study: str, game: str) -> None:
 
 
 def test_only_what_a_variant_says_differs_from_the_configuration() -> None:
-    plain = read_config(TrainConfig, find_config("procgen"))
+    plain = read_config(TrainConfig, find_config("procgen_reference"))
     env = replace(plain.env, id="Procgen/ninja", kwargs={**plain.env.kwargs, "window": 3})
     assert ablation_config("map_window", "ninja", "window_15") == replace(plain, env=env)
     config = ablation_config("pooling", "bigfish", "mean_and_max")

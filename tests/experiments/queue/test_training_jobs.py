@@ -55,8 +55,8 @@ def test_what_has_begun_comes_first(tmp_path: Path) -> None:
 
 
 def test_runs_have_the_configuration_of_their_network() -> None:
-    jobs = procgen("--games", "coinrun", "--nets", "roguenet,roguenet_normalized,impala", "--seeds", "1")
-    for job, name in zip(jobs, ("procgen", "procgen_normalized", "procgen_impala"), strict=True):
+    jobs = procgen("--games", "coinrun", "--nets", "roguenet,roguenet_reference,impala", "--seeds", "1")
+    for job, name in zip(jobs, ("procgen", "procgen_reference", "procgen_impala"), strict=True):
         file = shipped(name)
         env, ppo = replace(file.env, id="Procgen/coinrun"), replace(file.ppo, seed=0)
         assert job.config == replace(file, env=env, ppo=ppo)
@@ -204,11 +204,11 @@ def test_a_folder_that_is_a_file_is_told(entitize: Run, tmp_path: Path) -> None:
         (["procgen", "--games", "maze,coinrunn"], "unknown game 'coinrunn': did you mean 'coinrun'?"),
         (
             ["procgen", "--net", "cnn3"],
-            "unknown network 'cnn3': expected one of roguenet, roguenet_normalized, roguenet_fourier, impala",
+            "unknown network 'cnn3': expected one of roguenet, roguenet_reference, impala",
         ),
         (
             ["procgen", "--net", ","],
-            "network: expected at least one of roguenet, roguenet_normalized, roguenet_fourier, impala",
+            "network: expected at least one of roguenet, roguenet_reference, impala",
         ),
         (["procgen", "--seeds", "0"], "--seeds: expected at least 1, got 0"),
         (["procgen", "--jobs", "0"], "--jobs: expected at least 1, got 0"),
