@@ -29,6 +29,7 @@ from ..experiments.queue import (
 #: Name of a network in an experiment -> the configuration that trains it.
 PROCGEN_NETWORKS = {
     "roguenet": "procgen",
+    "roguenet_large": "procgen_large",
     "roguenet_reference": "procgen_reference",
     "impala": "procgen_impala",
 }
@@ -47,7 +48,7 @@ class ProcgenArguments(QueueFlags):
     net: Annotated[
         tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(aliases=["--nets"], metavar="A,B")
     ] = ()
-    """Networks: roguenet (default), roguenet_reference, impala."""
+    """Networks: roguenet (default), roguenet_large, roguenet_reference, impala."""
 
 
 def procgen_jobs(chosen: ProcgenArguments, train_flags: Sequence[str] = ()) -> list[TrainingJob]:

@@ -21,6 +21,7 @@ WINDOW = IMPALA_WINDOW
 #: What networks are called in tables and pictures; others by the name of their folder.
 NETWORK_NAMES = {
     "roguenet": "RogueNet",
+    "roguenet_large": "RogueNet, d_model 32",
     "roguenet_reference": "RogueNet, the reference's settings",
     "roguenet_normalized": "RogueNet, normalised rewards",
     "roguenet_fourier": "RogueNet, normalised rewards, Fourier features",

@@ -204,11 +204,11 @@ def test_a_folder_that_is_a_file_is_told(entitize: Run, tmp_path: Path) -> None:
         (["procgen", "--games", "maze,coinrunn"], "unknown game 'coinrunn': did you mean 'coinrun'?"),
         (
             ["procgen", "--net", "cnn3"],
-            "unknown network 'cnn3': expected one of roguenet, roguenet_reference, impala",
+            "unknown network 'cnn3': expected one of roguenet, roguenet_large, roguenet_reference, impala",
         ),
         (
             ["procgen", "--net", ","],
-            "network: expected at least one of roguenet, roguenet_reference, impala",
+            "network: expected at least one of roguenet, roguenet_large, roguenet_reference, impala",
         ),
         (["procgen", "--seeds", "0"], "--seeds: expected at least 1, got 0"),
         (["procgen", "--jobs", "0"], "--jobs: expected at least 1, got 0"),
