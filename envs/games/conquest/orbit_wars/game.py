@@ -272,9 +272,11 @@ def _play(
         first = lane
         while lane < len(seats) and lane_games[lane] == game:
             lane += 1
-        count_ships(boards, game, ships, production)
-        for i in range(first, lane):
-            rewards[i] = -_share_of(ships, seats[i]) if pays_share else 0.0
+        rewards[first:lane] = 0.0
+        if pays_share:
+            count_ships(boards, game, ships, production)
+            for i in range(first, lane):
+                rewards[i] = -_share_of(ships, seats[i])
         for player in range(num_players):
             is_bot = True
             for i in range(first, lane):

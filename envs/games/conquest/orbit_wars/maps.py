@@ -254,13 +254,14 @@ def place_comet(
 
 @compiled
 def _orbits(bodies: Doubles, two: float) -> Doubles:
-    """Return radius and angle (N, 2) of each planet's orbit; radius 0: it stays where it is."""
-    orbits = np.zeros((len(bodies), 2))
+    """Return each planet's distance from the sun, and radius and angle of its orbit; 0: it stays (N, 3)."""
+    orbits = np.zeros((len(bodies), 3))
     for i in range(len(bodies)):
         dx, dy = bodies[i, 0] - CENTER, bodies[i, 1] - CENTER
         radius = math.sqrt(math.pow(dx, two) + math.pow(dy, two))
+        orbits[i, 0] = radius
         if radius + bodies[i, 2] < ORBIT_LIMIT:
-            orbits[i] = radius, math.atan2(dy, dx)
+            orbits[i, 1], orbits[i, 2] = radius, math.atan2(dy, dx)
     return orbits
 
 
@@ -302,11 +303,12 @@ def _surely_hits(curve: Doubles, speed: float, bodies: Doubles, orbits: Doubles)
 def _surely_meets(x: float, y: float, bodies: Doubles, orbits: Doubles) -> bool:
     """Return whether a comet at (x, y), give or take the error, meets the sun or a planet that stays."""
     dx, dy, reach = x - CENTER, y - CENTER, SUN_RADIUS + COMET_RADIUS - _COARSE_ERROR
-    if dx * dx + dy * dy < reach * reach:
+    from_sun = math.sqrt(dx * dx + dy * dy)
+    if from_sun < reach:
         return True
     for i in range(len(bodies)):
-        if orbits[i, 0] == 0.0:
-            reach = bodies[i, 2] + COMET_RADIUS + 0.5 - _COARSE_ERROR
+        reach = bodies[i, 2] + COMET_RADIUS + 0.5 - _COARSE_ERROR
+        if orbits[i, 1] == 0.0 and abs(from_sun - orbits[i, 0]) < reach:
             for copy in range(4):
                 copy_x, copy_y = mirrored(copy, x, y)
                 dx, dy = copy_x - bodies[i, 0], copy_y - bodies[i, 1]
@@ -373,16 +375,19 @@ def _keeps_clear(
 ) -> bool:
     """Return whether comets on the path and its copies meet neither the sun nor a planet."""
     for k in range(len(visible)):
-        x, y = visible[k]
+        x, y = visible[k, 0], visible[k, 1]
         if _is_nearer(x, y, CENTER, CENTER, SUN_RADIUS + COMET_RADIUS, two):
             return False
+        from_sun = math.sqrt((x - CENTER) * (x - CENTER) + (y - CENTER) * (y - CENTER))
         for i in range(len(bodies)):
-            body_x, body_y, radius = bodies[i]
+            body_x, body_y, radius = bodies[i, 0], bodies[i, 1], bodies[i, 2]
             reach = radius + (COMET_RADIUS + 0.5)
-            if orbits[i, 0] > 0.0:
-                angle = orbits[i, 1] + angular_velocity * (tick - 1 + k)
-                body_x = CENTER + orbits[i, 0] * math.cos(angle)
-                body_y = CENTER + orbits[i, 0] * math.sin(angle)
+            if abs(from_sun - orbits[i, 0]) > reach + _NEAR:  # nor do the copies come nearer
+                continue
+            if orbits[i, 1] > 0.0:
+                angle = orbits[i, 2] + angular_velocity * (tick - 1 + k)
+                body_x = CENTER + orbits[i, 1] * math.cos(angle)
+                body_y = CENTER + orbits[i, 1] * math.sin(angle)
                 reach = radius + COMET_RADIUS
             for copy in range(4):
                 copy_x, copy_y = mirrored(copy, x, y)

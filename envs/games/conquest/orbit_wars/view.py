@@ -126,11 +126,17 @@ def observe(
 ) -> None:
     """Fill in the entities, the global features, and who can do what, of each view."""
     ships, production = np.empty(len(turns), np.int64), np.empty(len(turns), np.int64)
+    velocities = np.empty((2, boards.planets.shape[1]))
+    last_game = -1
     for row in range(len(games)):
         game, player = games[row], players[row]
+        if game != last_game:  # the players of a game are neighbours
+            count_ships(boards, game, ships, production)
+            _set_velocities(boards, game, velocities)
+            last_game = game
         seen = planets[offsets[0, row] : offsets[0, row + 1]]
         columns, owned = _owner_columns(player, turns), boards.owned[game]
-        _show_planets(boards, game, turns[player], seen)
+        _show_planets(boards, game, turns[player], velocities, seen)
         for slot in range(len(seen)):
             owner = owned[slot, OWNER]
             _show_force(seen, slot, 7, owned[slot, SHIPS], columns[owner] if owner != NEUTRAL else -1)
@@ -148,7 +154,6 @@ def observe(
             columns,
             fleets[offsets[1, row] : offsets[1, row + 1]],
         )
-        count_ships(boards, game, ships, production)
         shown = global_rows[row]
         shown[0], shown[1] = boards.ticks[game], boards.velocities[game]
         shown[2], shown[3] = ships[player], ships.sum() - ships[player]
@@ -156,22 +161,29 @@ def observe(
 
 
 @compiled
-def _show_planets(boards: Boards, game: int, turn: int, rows: Floats) -> None:
-    bodies, owned, count = boards.planets[game], boards.owned[game], boards.planet_counts[game]
-    velocity, tick = boards.velocities[game], boards.ticks[game]
+def _set_velocities(boards: Boards, game: int, velocities: Doubles) -> None:
+    """Set how far planets and comets move in the coming tick, x and y (2, P)."""
+    bodies, count, age = boards.planets[game], boards.planet_counts[game], boards.comet_ages[game]
     group = max(0, boards.comet_groups[game])
-    path, length, age = boards.paths[game, group], boards.path_lengths[game, group], boards.comet_ages[game]
-    for slot in range(len(rows)):
-        body, row = bodies[slot], rows[slot]
+    path, length = boards.paths[game, group], boards.path_lengths[game, group]
+    for slot in range(num_slots(boards, game)):
         if slot < count:
-            x, y = planet_after(body, velocity, tick, 1.0)
-            row[6] = 0.0
+            x, y = planet_after(bodies[slot], boards.velocities[game], boards.ticks[game], 1.0)
         else:
             x, y, _ = comet_after(path, length, age, slot - count, 1.0)
-            row[6] = length - age
+        velocities[0, slot], velocities[1, slot] = x - bodies[slot, X], y - bodies[slot, Y]
+
+
+@compiled
+def _show_planets(boards: Boards, game: int, turn: int, velocities: Doubles, rows: Floats) -> None:
+    bodies, owned, count = boards.planets[game], boards.owned[game], boards.planet_counts[game]
+    comet_ticks = boards.path_lengths[game, max(0, boards.comet_groups[game])] - boards.comet_ages[game]
+    for slot in range(len(rows)):
+        body, row = bodies[slot], rows[slot]
         row[0], row[1] = _turned(turn, body[X] - CENTER, body[Y] - CENTER)
-        row[2], row[3] = _turned(turn, x - body[X], y - body[Y])
+        row[2], row[3] = _turned(turn, velocities[0, slot], velocities[1, slot])
         row[4], row[5] = body[RADIUS], owned[slot, PRODUCTION]
+        row[6] = comet_ticks if slot >= count else 0.0
 
 
 @compiled
