@@ -22,6 +22,7 @@ EFFECTS: Mapping[str, str] = MappingProxyType(
         "separate_collectors": "Java's garbage collections do not start Python's",
         "split_compilation": "Java compiles the loop over μRTS games in parts",
         "terse_dumps": "Procgen's library prints no random generators; only while states are fetched",
+        "undrawn_steps": "Procgen's engine draws no frames that nobody looks at; only while it steps",
     }
 )
 

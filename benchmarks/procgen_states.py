@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from entitize import process
 from entitize.adapters.procgen import (
     GAMES,
     EngineOptions,
@@ -55,6 +56,7 @@ COLUMNS = {
     "visible": "decode, visible only",
     "slow": "decode in pure Python",
     "step": "ProcgenVectorEnv.step",
+    "drawn": "the same, with ENTITIZE_UNDRAWN_STEPS=0",
     "ratio": "step / (observe + fetch)",
 }
 
@@ -113,6 +115,11 @@ class Lanes:
     def step(self) -> None:
         self.venv.step({"act": RaggedArray(self.actions(), self.offsets)})
 
+    def drawn(self) -> None:
+        process.switch("undrawn_steps", False)
+        self.step()
+        process.switch("undrawn_steps", True)
+
     def close(self) -> None:
         self.engine.close()
         self.venv.close()
@@ -131,6 +138,7 @@ def time_game(
         "fetch": lanes.fetch,
         "fetch2": lambda: lanes.fetch(2),
         "step": lanes.step,
+        "drawn": lanes.drawn,
         "slow": lanes.slow,
         **{view: functools.partial(lanes.decode, view) for view in VIEWS},
     }

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...process import is_on
+from .drawing import draw_from_now_on, stop_drawing, undrawn
 from .games import ProcgenGame
 from .options import EngineOptions
 from .terse import terse_dumps, without_generators
@@ -131,8 +132,14 @@ class ProcgenEngine:
             "render_mode": "rgb_array" if render else None,
             **options.arguments(game, render or pixels),
         }
-        self.env = import_engine()(**self._arguments)
+        self._is_drawn = render or pixels
+        self._start()
         self.is_terse = self._can_be_terse()
+
+    def _start(self) -> None:
+        if self._is_drawn:
+            draw_from_now_on(self)
+        self.env = import_engine()(**self._arguments)
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies run an engine of their own, which goes on from this one's state."""
@@ -140,21 +147,25 @@ class ProcgenEngine:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self.env = import_engine()(**self._arguments)
+        self._start()
         self.env.set_state(state["env"])
 
     def step(self, actions: NDArray[np.int32]) -> None:
         """Let every lane act (num_envs,); -1 abandons the episode for the next one."""
         self.has_stepped = True
-        self.env.act(actions)
+        with contextlib.nullcontext() if self._is_drawn else undrawn():
+            self.env.act(actions)
 
     def fetch(self) -> None:
         """Fetch the states as they are; the text of their random generators may be left out."""
-        with terse_dumps() if self.is_terse else contextlib.nullcontext():
+        with terse_dumps if self.is_terse else contextlib.nullcontext():
             self.states.fill(self.env)
 
     def observe(self) -> tuple[NDArray[np.float32], NDArray[np.uint8], NDArray[np.bool_]]:
-        """Rewards (num_envs,), frames (num_envs, 64, 64, 3), and which lanes have just started an episode."""
+        """Rewards (num_envs,), frames (num_envs, 64, 64, 3), and which lanes have just started an episode.
+
+        Frames are up to date if the engine was made with `render` or `pixels`.
+        """
         rewards, seen, first = self.env.observe()
         return rewards, seen["rgb"], first
 
@@ -171,11 +182,12 @@ class ProcgenEngine:
     def close(self) -> None:
         """Release the engine."""
         self.env.close()
+        stop_drawing(self)
 
     def _can_be_terse(self) -> bool:
         """Return true if terse dumps are switched on and differ from full ones in the generators only."""
         if not is_on("terse_dumps"):
             return False
         whole = self.states.dump(self.env, 0)
-        with terse_dumps() as is_terse:
+        with terse_dumps as is_terse:
             return is_terse and self.states.dump(self.env, 0) == without_generators(whole)

@@ -9,12 +9,8 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.procgen.terse import (
-    imported_functions,
-    printing_entries,
-    terse_dumps,
-    without_generators,
-)
+from entitize.adapters.procgen.replaced_functions import ReplacedFunctions, imported_functions
+from entitize.adapters.procgen.terse import terse_dumps, without_generators
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,10 +65,10 @@ def test_the_engine_prints_whole_dumps_to_others_again() -> None:
     engine = venv.engine
     assert engine is not None
     whole = engine.env.get_state()
-    with terse_dumps() as outer, terse_dumps() as inner:  # two environments in two threads
+    with terse_dumps as outer, terse_dumps as inner:  # two environments in two threads
         assert outer and inner
         short = [bytes(dump) for dump in engine.env.get_state()]
-    with pytest.raises(KeyError), terse_dumps():
+    with pytest.raises(KeyError), terse_dumps:
         raise KeyError
     again = engine.env.get_state()
     assert [bytes(dump) for dump in again] == [bytes(dump) for dump in whole]
@@ -82,7 +78,8 @@ def test_the_engine_prints_whole_dumps_to_others_again() -> None:
 
 
 def test_another_library_or_system_gets_whole_dumps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("entitize.adapters.procgen.terse.printing_entries", dict)
+    unknown = ReplacedFunctions({"a_function_that_it_does_not_import": None})
+    monkeypatch.setattr("entitize.adapters.procgen.engine.terse_dumps", unknown)
     venv = ez.procgen.ProcgenVectorEnv("maze", 2, seed=1)
     venv.reset()
     assert venv.engine is not None and not venv.engine.is_terse
@@ -112,7 +109,7 @@ def test_no_table_is_found_where_there_is_none(text: str | None, tmp_path: Path)
     maps = tmp_path / "maps"
     if text is not None:
         maps.write_text(text)
-    assert printing_entries(maps) == {}
+    assert terse_dumps.entries(maps) == {}
 
 
 def test_a_read_only_table_stays_as_it_is(tmp_path: Path) -> None:
@@ -120,7 +117,7 @@ def test_a_read_only_table_stays_as_it_is(tmp_path: Path) -> None:
     venv.reset()  # maps the library
     maps = tmp_path / "maps"
     maps.write_text(Path("/proc/self/maps").read_text().replace(" rw-p ", " r--p "))
-    assert printing_entries(maps) == {}
+    assert terse_dumps.entries(maps) == {}
     venv.close()
 
 

@@ -1,0 +1,79 @@
+"""Steps in which the engine draws nothing: half of a step of its own, or more, in most games.
+
+The engine draws 64 x 64 pixels at every step and has no option against it. Its library imports the functions
+of Qt that draw; where nobody looks at the frames, `undrawn` puts one that does nothing in their places while
+the engine steps. The games' logic never reads a frame.
+
+An engine of somebody else that draws in another thread meanwhile gets a frame with holes. An engine of
+Entitize doesn't: while one of them is looked at, all draw. The switch is
+`entitize.process.switch("undrawn_steps", False)`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from numba import cfunc, types
+
+from ...process import is_on
+from .replaced_functions import ReplacedFunctions
+
+
+@cfunc(types.void(), cache=True)
+def _draw_nothing() -> None:
+    """Called with the arguments of any of these functions, which all return nothing."""
+
+
+_no_drawing = ReplacedFunctions(
+    {
+        f"_ZN8QPainter{function}": _draw_nothing
+        for function in (
+            "9drawImageERK6QRectFRK6QImageS2_6QFlagsIN2Qt19ImageConversionFlagEE",
+            "8fillRectERK6QRectFRK6QColor",
+            "8fillRectERK5QRectRK6QColor",
+            "11drawEllipseERK6QRectF",
+            "11drawEllipseERK5QRect",
+            "9drawLinesEPK5QLinei",
+        )
+    }
+)
+
+_drawn: weakref.WeakSet[Any] = weakref.WeakSet()
+_gate = threading.Condition()
+_undrawn_steps = 0
+
+
+def draw_from_now_on(engine: Any) -> None:
+    """Let engines draw until `stop_drawing(engine)`, or until `engine` is gone."""
+    with _gate:
+        _drawn.add(engine)
+        _gate.wait_for(lambda: not _undrawn_steps)
+
+
+def stop_drawing(engine: Any) -> None:
+    """Take back `draw_from_now_on(engine)`."""
+    with _gate:
+        _drawn.discard(engine)
+
+
+@contextlib.contextmanager
+def undrawn() -> Iterator[bool]:
+    """Let engines draw nothing; yields whether they do not: not where somebody looks at one of them."""
+    global _undrawn_steps
+    with _gate:
+        may = not _drawn and is_on("undrawn_steps")
+        _undrawn_steps += may
+    if not may:
+        yield False
+        return
+    try:
+        with _no_drawing as is_undrawn:
+            yield is_undrawn
+    finally:
+        with _gate:
+            _undrawn_steps -= 1
+            _gate.notify_all()
