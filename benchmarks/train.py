@@ -13,7 +13,7 @@ first updates (compilation, first pages, first episodes) are left out.
 Samples per core-second divide by the processor time of all threads of this process, so they don't change with
 what else the machine does, nor with `--threads`, unless threads wait for each other. What several threads
 bring where cores are free is told from the main thread's own processor time: it does its share of what is
-split and all that is not, so no run is faster than that; one that waits for the engine's threads is slower.
+split and all that is not, so no run is faster than that.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def measure(case: Case, threads: int, seconds: float, min_updates: int) -> Resul
     """Train until `seconds` and `min_updates` have passed after the warm-up."""
     kwargs = dict(case.kwargs)
     if case.env_id.startswith("Procgen/"):
-        kwargs |= {"num_threads": threads, "engine_threads": threads if threads > 1 else 0}
+        kwargs["num_threads"] = threads
     config = PPOConfig(
         total_timesteps=10**9,
         num_steps=case.num_steps,

@@ -153,8 +153,10 @@ class ProcgenEngine:
     def step(self, actions: NDArray[np.int32]) -> None:
         """Let every lane act (num_envs,); -1 abandons the episode for the next one."""
         self.has_stepped = True
-        with contextlib.nullcontext() if self._is_drawn else undrawn():
+        with contextlib.nullcontext(False) if self._is_drawn else undrawn() as is_undrawn:
             self.env.act(actions)
+            if is_undrawn and self._arguments["num_threads"]:
+                self.env.observe()  # waits for the engine's threads
 
     def fetch(self) -> None:
         """Fetch the states as they are; the text of their random generators may be left out."""

@@ -59,8 +59,11 @@ def test_states_are_those_of_games_that_are_drawn(
 
 
 @pytest.mark.usefixtures("nobody_looks")
-def test_nothing_is_drawn_unless_it_is_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    venv, _ = played("coinrun", 1)
+@pytest.mark.parametrize("engine_threads", [0, 2])
+def test_nothing_is_drawn_unless_it_is_switched_off(
+    engine_threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv, _ = played("coinrun", 1, engine_threads=engine_threads)
     first = frames(venv)
     changes = []
     for variable in ("1", "0"):
