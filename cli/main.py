@@ -15,6 +15,7 @@ from ..envs import ObservationError
 from ..experiments import UserError
 from ..experiments.errors import unknown
 from ..lazy import needs_extra
+from ..process import EFFECTS, is_on
 
 #: Command -> (its module, what it does).
 COMMANDS = {
@@ -67,6 +68,11 @@ def _run(words: list[str]) -> int:
     command, *rest = words
     if command not in COMMANDS:
         raise unknown("command", command, COMMANDS)
+    try:
+        for effect in EFFECTS:
+            is_on(effect)
+    except ValueError as error:  # before a run starts, not in its first step
+        raise UserError(str(error)) from error
     try:
         module = importlib.import_module(f"entitize.{COMMANDS[command][0]}")
     except ModuleNotFoundError as error:

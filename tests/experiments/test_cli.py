@@ -75,6 +75,15 @@ def test_a_mistake_ends_the_process_with_code_2_and_without_a_traceback() -> Non
     assert result.stderr == "entitize: unknown command 'trian': did you mean 'train'?\n"
 
 
+def test_a_wrong_variable_of_the_process_is_told_at_once(
+    entitize: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ENTITIZE_UNDRAWN_STEPS", "off")
+    code, out, err = entitize("info")
+    assert code == 2 and not out
+    assert re.search(mentions("ENTITIZE_UNDRAWN_STEPS", "0 or 1", "off"), err)
+
+
 def test_a_missing_run_folder_is_named(entitize: Run, tmp_path: Path) -> None:
     error = f"entitize: {tmp_path / 'missing'}: expected a run folder, got no folder\n"
     assert entitize("eval", tmp_path / "missing") == (2, "", error)
