@@ -12,6 +12,7 @@ Entitize doesn't: while one of them is looked at, all draw. The switch is
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import weakref
 from collections.abc import Iterator
@@ -45,6 +46,16 @@ _no_drawing = ReplacedFunctions(
 _drawn: weakref.WeakSet[Any] = weakref.WeakSet()
 _gate = threading.Condition()
 _undrawn_steps = 0
+
+
+def _start_over() -> None:
+    """In a forked process: the threads that were in a step are not there."""
+    global _gate, _undrawn_steps
+    _gate, _undrawn_steps = threading.Condition(), 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_over)
 
 
 def draw_from_now_on(engine: Any) -> None:

@@ -7,6 +7,7 @@ replacement counts for every engine of this process and in all of its threads.
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -33,6 +34,8 @@ class ReplacedFunctions:
         self._lock = threading.Lock()
         self._users = 0
         self._entries: list[tuple[ctypes.c_uint64, int, int]] | None = None  # where, original, replacement
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._start_over)
 
     def __enter__(self) -> bool:
         with self._lock:
@@ -49,8 +52,16 @@ class ReplacedFunctions:
         with self._lock:
             self._users -= 1
             if not self._users:
-                for entry, original, _ in self._entries or ():
-                    entry.value = original
+                self._restore()
+
+    def _restore(self) -> None:
+        for entry, original, _ in self._entries or ():
+            entry.value = original
+
+    def _start_over(self) -> None:
+        """In a forked process: the threads that were in a block are not there."""
+        self._lock, self._users = threading.Lock(), 0
+        self._restore()
 
     def entries(self, maps: Path = MAPS) -> dict[int, int]:
         """Return the table's entries: address -> replacement; none where they can't be replaced."""

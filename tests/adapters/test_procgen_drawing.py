@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import multiprocessing
 import threading
 from typing import Any
 
@@ -139,3 +140,35 @@ def test_who_wants_frames_waits_for_steps_without_them() -> None:
     stop_drawing(looker)
     with undrawn() as is_undrawn:
         assert is_undrawn
+
+
+@pytest.mark.usefixtures("nobody_looks")
+def test_a_process_that_is_forked_during_a_step_draws() -> None:
+    hidden, _ = played("coinrun", 1)
+
+    def look() -> None:
+        venv = ez.procgen.ProcgenVectorEnv("coinrun", 1, seed=1, features="pixels")
+        venv.reset()
+        first = frames(venv)
+        for _ in range(10):
+            venv.step(all_choose(7, lanes=1))
+        assert (frames(venv) != first).any()
+        venv.close()
+
+    process = multiprocessing.get_context("fork").Process(target=look)
+    started, done = threading.Event(), threading.Event()
+
+    def step() -> None:
+        with undrawn():
+            started.set()
+            done.wait(60)
+
+    thread = threading.Thread(target=step)
+    thread.start()
+    started.wait()
+    process.start()
+    process.join(60)
+    done.set()
+    thread.join()
+    hidden.close()
+    assert process.exitcode == 0
