@@ -1,4 +1,4 @@
-"""Steps in which the engine draws nothing: half of a step of its own, or more, in most games.
+"""Steps in which the engine draws nothing.
 
 The engine draws 64 x 64 pixels at every step and has no option against it. Its library imports the functions
 of Qt that draw; where nobody looks at the frames, `undrawn` puts one that does nothing in their places while
@@ -73,7 +73,7 @@ def stop_drawing(engine: Any) -> None:
 
 @contextlib.contextmanager
 def undrawn() -> Iterator[bool]:
-    """Let engines draw nothing; yields whether they do not: not where somebody looks at one of them."""
+    """Let engines draw nothing; yields False where they draw: one is looked at, or the switch is off."""
     global _undrawn_steps
     with _gate:
         may = not _drawn and is_on("undrawn_steps")

@@ -130,7 +130,7 @@ class ProcgenEngine:
             "env_name": game.name,
             "rand_seed": seed,
             "render_mode": "rgb_array" if render else None,
-            **options.arguments(game, render or pixels),
+            **options.arguments(render or pixels),
         }
         self._is_drawn = render or pixels
         self._start()

@@ -93,8 +93,6 @@ class ProcgenGame:
     #: Entities that are drawn only while something holds: type id -> slot of a flag, or of a vector's items
     #: of which the entity's image_theme picks one ("has_keys[]").
     drawn_while: tuple[tuple[int, str], ...] = ()
-    #: Whether plain rectangles take longer to draw than images in easy mode (measured). No change of logic.
-    images_are_cheaper: bool = False
 
     @property
     def tail(self) -> tuple[DumpField, ...]:
@@ -173,7 +171,6 @@ _GAMES = (
         tiles=(_SPACE, TileKind("wall", (8,))),
         decoration=(9, EXPLOSION),  # exhaust
         modes=("easy", "hard", "memory"),
-        images_are_cheaper=True,
     ),
     ProcgenGame(
         "chaser",
@@ -268,7 +265,6 @@ _GAMES = (
         decoration=(11,),  # the key ring: see has_keys
         modes=("easy", "hard", "memory"),
         drawn_while=((11, "has_keys[]"),),
-        images_are_cheaper=True,
     ),
     ProcgenGame(
         "jumper",
@@ -292,7 +288,6 @@ _GAMES = (
         ),
         tiles=(_SPACE, TileKind("road", (2,)), TileKind("water", (3,))),
         modes=("easy", "hard", "extreme"),
-        images_are_cheaper=True,
     ),
     ProcgenGame(
         "maze",
@@ -313,7 +308,6 @@ _GAMES = (
             TileKind("moving_diamond", (4,), pixels="diamond"),
         ),
         modes=("easy", "hard", "memory"),
-        images_are_cheaper=True,
     ),
     ProcgenGame(
         "ninja",
@@ -325,7 +319,6 @@ _GAMES = (
         ),
         globals=(slot("has_support"), slot("jump_charge"), ready("last_fire_time", 3)),
         tiles=(_SPACE, TileKind("wall", (20,)), TileKind("fire", (14,)), TileKind("bomb", (6,))),
-        images_are_cheaper=True,
     ),
     ProcgenGame(
         "plunder",

@@ -145,16 +145,15 @@ class EngineOptions:
                 f"{game.name}: distribution_mode: expected one of {', '.join(modes)}, got {mode!r}"
             )
 
-    def arguments(self, game: ProcgenGame, render: bool) -> dict[str, Any]:
+    def arguments(self, render: bool) -> dict[str, Any]:
         """Keyword arguments of `ProcgenGym3Env`. `render`: somebody looks at what it draws."""
-        cheap_images = game.images_are_cheaper and self.distribution_mode == "easy"
         arguments = asdict(self)
         arguments["num_threads"] = arguments.pop("engine_threads")
         del arguments["use_generated_assets"]
         if self.use_backgrounds is None:
             arguments["use_backgrounds"] = render
         if self.use_monochrome_assets is None:
-            arguments["use_monochrome_assets"] = not (render or cheap_images)
+            arguments["use_monochrome_assets"] = not render
         if self.distribution_mode == "exploration":
             del arguments["num_levels"], arguments["start_level"]
         return arguments
