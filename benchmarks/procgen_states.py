@@ -78,7 +78,7 @@ class Lanes:
     def __init__(self, game: str, mode: str, num_envs: int, warm_up: int) -> None:
         self.rng = np.random.default_rng(0)
         self.num_envs = num_envs
-        options = EngineOptions(distribution_mode=mode).arguments(GAMES[game], render=False)
+        options = EngineOptions(distribution_mode=mode).arguments(render=False)
         self.engine = import_engine()(num=num_envs, env_name=game, rand_seed=1, **options)
         self.buffers = {threads: StateBuffer(num_envs, threads) for threads in (1, 2)}
         self.decoders = {name: StateDecoder(game, mode, view) for name, view in VIEWS.items()}

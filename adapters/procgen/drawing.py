@@ -73,7 +73,10 @@ def stop_drawing(engine: Any) -> None:
 
 @contextlib.contextmanager
 def undrawn() -> Iterator[bool]:
-    """Let engines draw nothing; yields False where they draw: one is looked at, or the switch is off."""
+    """Let engines draw nothing. Yields False where they draw after all.
+
+    They do while one of them is looked at, while the switch is off, and on systems other than Linux.
+    """
     global _undrawn_steps
     with _gate:
         may = not _drawn and is_on("undrawn_steps")
