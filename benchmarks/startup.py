@@ -1,6 +1,7 @@
 """From nothing to the first update of PPO: processor time with no compiled kernels on disk, and with all.
 
-    python benchmarks/startup.py [--env Procgen/coinrun] [--quick] [--json PATH]
+    python benchmarks/startup.py [--env MineSweeper] [--quick] [--json PATH]
+    python benchmarks/startup.py --peer CHECKOUT    the same beside another checkout of Entitize, alternately
 
 Each figure is from a fresh process with a cache folder of its own: import, 16 environments, RogueNet with
 d_model 16 and 2 layers, a rollout of 32 steps and one update. Processor time of all threads, which is blind
@@ -17,8 +18,9 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
-#: Seconds of processor time, on a quiet machine.
+#: Seconds of processor time for MineSweeper.
 GOALS = {"cold": 25.0, "warm": 3.0}
 
 PROGRAM = """
@@ -36,39 +38,63 @@ print("seconds", imported, ready - imported, time.process_time() - ready)
 PARTS = ("import", "environments, network", "rollout, update")
 
 
-def first_update(env_id: str, cache: Path) -> list[float]:
-    """Processor seconds of each of `PARTS` in a fresh process."""
+def first_update(env_id: str, cache: Path, packages: Path | None = None) -> list[float]:
+    """Processor seconds of each of `PARTS` in a fresh process, with `entitize` of the folder `packages`."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "OMP_NUM_THREADS": "1"}
+    if packages is not None:
+        environment["PYTHONPATH"] = str(packages)
     command = [sys.executable, "-c", PROGRAM, env_id]
     output = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
     (line,) = [line for line in output.splitlines() if line.startswith("seconds")]
     return [float(seconds) for seconds in line.split()[1:]]
 
 
+def measure(env_id: str, warm_runs: int, trees: dict[str, Path | None], scratch: Path) -> dict[str, Any]:
+    """Measure each tree: one cold run, then `warm_runs` with what that left on disk, the trees in turn.
+
+    Returns:
+        tree -> "cold" and "warm": part -> median of its seconds; "kernels": the files left on disk.
+    """
+    caches = {tree: scratch / tree for tree in trees}
+    runs = {tree: {"cold": [first_update(env_id, caches[tree], trees[tree])], "warm": []} for tree in trees}
+    for _ in range(warm_runs):
+        for tree, kinds in runs.items():
+            kinds["warm"].append(first_update(env_id, caches[tree], trees[tree]))
+    report: dict[str, Any] = {}
+    for tree, kinds in runs.items():
+        kernels = [*caches[tree].rglob("*.nbc")]
+        size = sum(kernel.stat().st_size for kernel in kernels) / 2**20
+        report[tree] = {"kernels": f"{len(kernels)} files of kernels, {size:.1f} MiB"}
+        for kind, times in kinds.items():
+            medians = map(statistics.median, zip(*times, strict=True))
+            report[tree][kind] = dict(zip(PARTS, medians, strict=True))
+    return report
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--env", default="Procgen/coinrun", help="id of the environment")
+    parser.add_argument("--env", default="MineSweeper", help="id of the environment")
     parser.add_argument("--quick", action="store_true", help="one warm run instead of five")
+    parser.add_argument("--peer", metavar="CHECKOUT", type=Path, help="another checkout to measure as well")
     parser.add_argument("--json", metavar="PATH", help="write the numbers there as well")
     options = parser.parse_args()
     print(f"load of the machine at the start: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     with tempfile.TemporaryDirectory() as folder:
-        cache = Path(folder)
-        runs = {"cold": [first_update(options.env, cache)]}
-        runs["warm"] = [first_update(options.env, cache) for _ in range(1 if options.quick else 5)]
-        kernels = list(cache.rglob("*.nbc"))
-        size = sum(kernel.stat().st_size for kernel in kernels) / 2**20
-    print(f"{len(kernels)} kernels, {size:.1f} MiB; seconds of processor time")
-    report = {}
-    for name, times in runs.items():
-        medians = [statistics.median(part) for part in zip(*times, strict=True)]
-        report[name] = dict(zip(PARTS, medians, strict=True))
-        parts = ", ".join(f"{part} {seconds:.1f}" for part, seconds in report[name].items())
-        print(f"  {name:<6}{sum(medians):>8.1f}  (goal {GOALS[name]:.0f}): {parts}")
+        trees: dict[str, Path | None] = {"this": None}
+        if options.peer is not None:
+            trees["peer"] = packages = Path(folder, "packages")
+            packages.mkdir()
+            (packages / "entitize").symlink_to(options.peer.resolve(), target_is_directory=True)
+        report = measure(options.env, 1 if options.quick else 5, trees, Path(folder))
+    for tree, found in report.items():
+        print(f"{tree}: {found['kernels']}; seconds of processor time")
+        for kind, goal in GOALS.items():
+            parts = ", ".join(f"{part} {seconds:.1f}" for part, seconds in found[kind].items())
+            print(f"  {kind:<6}{sum(found[kind].values()):>8.1f}  (goal {goal:.0f}): {parts}")
     if options.json:
-        Path(options.json).write_text(json.dumps({"kernels": len(kernels), **report}, indent=1))
+        Path(options.json).write_text(json.dumps(report, indent=1))
 
 
 if __name__ == "__main__":

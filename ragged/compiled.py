@@ -34,7 +34,10 @@ from typing import Any
 import llvmlite
 import numba
 import numpy as np
-from numba.core import caching, config, serialize
+from numba.core import caching, config, serialize, sigutils
+from numba.core.ccallback import CFunc
+from numba.core.runtime import rtsys
+from numba.core.typing import Signature
 from numba.misc.appdirs import AppDirs
 
 from .compiler import KernelCompiler
@@ -76,15 +79,32 @@ def compiled(
     return Kernel(function, options, KernelCache(function), separate)
 
 
+def compiled_callback(signature: Any) -> Callable[[Callable[..., Any]], CFunc]:
+    """Compile a function for callers in C, as `numba.cfunc` does, and keep the result as `compiled` does.
+
+    Args:
+        signature: the types of the result and the arguments, of Numba: `types.int64(types.voidptr)`.
+    """
+
+    def decorate(function: Callable[..., Any]) -> CFunc:
+        _origins[function] = _hash([_source(function.__module__), repr(signature)])
+        callback = CFunc(function, sigutils.normalize_signature(signature), {}, {})
+        callback._cache = KernelCache(function, for_python=False)  # type: ignore[attr-defined]
+        callback.compile()
+        return callback
+
+    return decorate
+
+
 class KernelCache(caching.NullCache):
     """The compiled versions of one kernel on disk, for Numba's dispatchers."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], for_python: bool = True) -> None:
         self._function = function
         #: The part of the files' names that is the same for all sources.
         self.name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
-        #: Python asks for the kernel; False: another kernel does, which needs no wrapper for Python.
-        self.for_python = True
+        #: Python asks for the kernel; False: another kernel or C does, which need no wrapper for Python.
+        self.for_python = for_python
 
     @functools.cached_property
     def _format(self) -> Any:
@@ -101,11 +121,16 @@ class KernelCache(caching.NullCache):
         folder = cache_folder()
         return None if folder is None else str(folder)
 
-    def symbol(self, signature: Iterable[Any], codegen: Any) -> str:
-        """Return the name of the kernel for these types, in files and for the linker."""
+    def symbol(self, signature: Any, codegen: Any) -> str:
+        """Return the name of the kernel for these types, in files and for the linker.
+
+        Args:
+            signature: the types of the arguments, or a signature of Numba.
+        """
+        args = signature.args if isinstance(signature, Signature) else signature
         versions = (numba.__version__, llvmlite.__version__, np.__version__, sys.implementation.cache_tag)
         target = (*codegen.magic_tuple(), config.OPT, config.BOUNDSCHECK)
-        key = _hash([*versions, repr(target), *(_type_name(t) for t in signature)])
+        key = _hash([*versions, repr(target), *map(_type_name, args)])
         return f"{self.name}-{self.sources}-{key}"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -113,7 +138,7 @@ class KernelCache(caching.NullCache):
         folder = cache_folder()
         if folder is None:
             return None
-        target_context.refresh()
+        rtsys.initialize(target_context)  # all that a loaded kernel needs; to compile one takes more
         symbol = self.symbol(sig, target_context.codegen())
         for ending in _ENDINGS[:1] if self.for_python else _ENDINGS:
             try:

@@ -18,13 +18,14 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from numba import cfunc, types
+from numba import types
 
 from ...process import is_on
+from ...ragged.compiled import compiled_callback
 from .replaced_functions import ReplacedFunctions
 
 
-@cfunc(types.void(), cache=True)
+@compiled_callback(types.void())
 def _draw_nothing() -> None:
     """Called with the arguments of any of these functions, which all return nothing."""
 

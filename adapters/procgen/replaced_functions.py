@@ -7,6 +7,7 @@ replacement counts for every engine of this process and in all of its threads.
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import threading
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ class ReplacedFunctions:
     functions, or whose table is read-only.
 
     Args:
-        functions: imported function -> what is called in its place (a `numba.cfunc`).
+        functions: imported function -> what is called in its place (made by `compiled_callback`).
     """
 
     def __init__(self, functions: Mapping[str, Any]) -> None:
@@ -95,6 +96,7 @@ def _span(addresses: str) -> tuple[int, int]:
     return int(start, 16), int(end, 16)
 
 
+@functools.cache
 def imported_functions(library: Path) -> dict[str, int]:
     """The offset of each imported function's entry in the table of a 64-bit ELF library."""
     from elftools.common.exceptions import ELFError

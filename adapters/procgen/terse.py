@@ -16,20 +16,21 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from numba import cfunc, types
+from numba import types
 
+from ...ragged.compiled import compiled_callback
 from .replaced_functions import ReplacedFunctions
 
 #: At least this many digits and spaces in a row are a generator's text (about 6,700), and nothing else is.
 _GENERATOR_TEXT = re.compile(rb"[0-9 ]{5000,}")
 
 
-@cfunc(types.voidptr(types.voidptr, types.uint64), cache=True)
+@compiled_callback(types.voidptr(types.voidptr, types.uint64))
 def _print_no_number(stream: Any, number: Any) -> Any:
     return stream
 
 
-@cfunc(types.voidptr(types.voidptr, types.voidptr, types.int64), cache=True)
+@compiled_callback(types.voidptr(types.voidptr, types.voidptr, types.int64))
 def _print_no_text(stream: Any, text: Any, length: Any) -> Any:
     return stream
 

@@ -129,6 +129,31 @@ def test_damaged_kernels_are_compiled_again_and_old_ones_of_other_sources_remove
     assert run(package) == ["9.0", "1.0", "2"], "of `outer` the new one, of `pair` the old"
 
 
+def test_a_callback_for_c_is_kept_until_an_edit(package: Path) -> None:
+    (package / "outer.py").write_text(
+        textwrap.dedent("""
+            from numba import types
+            from entitize.ragged.compiled import compiled_callback
+            from .constants import STEP
+
+            @compiled_callback(types.float64(types.float64, types.int64))
+            def callback(x, n):
+                return x * n + STEP
+
+            Pair = complex
+            pair = lambda numbers: callback.ctypes(2.0, 3)
+            outer = lambda numbers: callback(2.0, 3)
+        """)
+    )
+    assert run(package) == ["7.0", "7.0", "1"]
+    (before,) = kernels(package)
+    written = before.stat().st_mtime_ns
+    assert run(package) == ["7.0", "7.0", "1"]
+    assert before.stat().st_mtime_ns == written
+    (package / "constants.py").write_text("STEP = 4.0\n")
+    assert run(package) == ["10.0", "10.0", "2"]
+
+
 def test_a_folder_that_cannot_be_written_is_reported_and_kernels_run(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
