@@ -1,6 +1,7 @@
 """Clone a bot of μRTS, continue with PPO, and compare with PPO from scratch in the same total time.
 
     nice -n 19 python examples/clone_then_ppo.py runs/comparison --minutes 120
+    nice -n 19 python examples/clone_then_ppo.py runs/big_map --minutes 1200 --map 16x16
 
 Four stages in the folder runs/comparison: `plays` (games of the bot, recorded), `clone` (behaviour cloning),
 `ppo` (PPO from the clone, in what is left of the time), and at the same time as all of these `scratch` (PPO
@@ -19,10 +20,19 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
-CONFIG, MAP = "microrts_8x8", "MicroRTS/basesWorkers8x8"
+
+class Map(NamedTuple):
+    """A map of μRTS: its configuration for PPO, and the discount factor there."""
+
+    config: str
+    gamma: float
+
+
+MAPS = {"8x8": Map("microrts_8x8", 0.997), "16x16": Map("microrts", 0.999)}
 NETWORK = ("--net.d-model", "32", "--net.n-layer", "2", "--net.n-head", "4")
-#: As in the configuration, so that the cloned values are those of PPO's rewards.
+#: As in the configurations, so that the cloned values are those of PPO's rewards.
 GAMES = (
     *("features=units", "max_steps=2000", "side=both", "perspective=player"),
     "opponents={coacAI: 4, workerRushAI: 4, lightRushAI: 4, mayari: 2, randomBiasedAI: 2}",
@@ -48,24 +58,25 @@ def entitize(*words: object) -> None:
     finish(start(*words))
 
 
-def record(folder: Path, bot: str, steps: int) -> None:
-    """Record `steps` steps of 16 lanes."""
+def record(folder: Path, chosen: argparse.Namespace) -> None:
+    """Record the bot for so many steps of 16 lanes."""
     shutil.rmtree(folder / "plays.part", ignore_errors=True)
-    words = ("record", MAP, "--bots", bot, "--num-envs", 16, "--seed", 1, "--steps", steps)
+    lanes = ("--num-envs", 16, "--seed", 1, "--steps", chosen.record_steps)
+    words = ("record", f"MicroRTS/basesWorkers{chosen.map}", "--bots", chosen.bot, *lanes)
     entitize(*words, "--out", folder / "plays.part", "--kwargs", *GAMES)
     (folder / "plays.part").rename(folder / "plays")
 
 
-def train(run: Path, minutes: float, *options: object) -> subprocess.Popen[bytes]:
+def train(run: Path, config: str, minutes: float, *options: object) -> subprocess.Popen[bytes]:
     """Start to train with PPO for so many minutes, or continue."""
     if (run / "config.yaml").exists():
         return start("train", "--resume", run)
-    return start("train", "--config", CONFIG, "--max-minutes", minutes, "--run", run, *options)
+    return start("train", "--config", config, "--max-minutes", minutes, "--run", run, *options)
 
 
 def clone_then_ppo(folder: Path, chosen: argparse.Namespace) -> None:
     """Record, clone, and train from the clone for the rest of the minutes."""
-    clock = folder / "times.json"
+    clock, config, gamma = folder / "times.json", *MAPS[chosen.map]
     minutes: dict[str, float] = json.loads(clock.read_text()) if clock.exists() else {}
 
     def note(stage: str, began: float) -> None:
@@ -75,13 +86,13 @@ def clone_then_ppo(folder: Path, chosen: argparse.Namespace) -> None:
     if "record" not in minutes:
         shutil.rmtree(folder / "plays", ignore_errors=True)
         began = time.time()
-        record(folder, chosen.bot, chosen.record_steps)
+        record(folder, chosen)
         note("record", began)
     if "clone" not in minutes:
         # A stop of this short stage throws it away, so that its time is that of one run.
         shutil.rmtree(folder / "clone", ignore_errors=True)
         began = time.time()
-        options = ("--cloning.vf-coef", 0.5, "--cloning.gamma", 0.997, "--cloning.epochs", 3)
+        options = ("--cloning.vf-coef", 0.5, "--cloning.gamma", gamma, "--cloning.epochs", 3)
         entitize("clone", folder / "plays", "--run", folder / "clone", *NETWORK, *options)
         note("clone", began)
     left = chosen.minutes - minutes["record"] - minutes["clone"]
@@ -91,7 +102,7 @@ def clone_then_ppo(folder: Path, chosen: argparse.Namespace) -> None:
         )
     penalty = ("--ppo.start-kl-coef", 0.05, "--ppo.start-kl-share", 0.5)
     warm = ("--ppo.value-warmup-steps", 100_000, *penalty)
-    finish(train(folder / "ppo", left, "--init-from", folder / "clone", *warm))
+    finish(train(folder / "ppo", config, left, "--init-from", folder / "clone", *warm))
 
 
 def main() -> None:
@@ -99,6 +110,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--map", choices=list(MAPS), default="8x8")
     parser.add_argument("--bot", default="mayari")
     parser.add_argument("--minutes", type=float, default=120.0, help="in total, for each of the two ways")
     parser.add_argument("--record-steps", type=int, default=84_000, help="in each of 16 lanes")
@@ -106,7 +118,7 @@ def main() -> None:
     chosen = parser.parse_args()
     folder: Path = chosen.folder
     folder.mkdir(parents=True, exist_ok=True)
-    scratch = train(folder / "scratch", chosen.minutes)
+    scratch = train(folder / "scratch", MAPS[chosen.map].config, chosen.minutes)
     try:
         clone_then_ppo(folder, chosen)
         finish(scratch)
