@@ -70,7 +70,7 @@ def measure(
     agents, observing, stepping, viewing = [], [], [], []
     for _ in rounds(num_steps, seconds, least=20):
         start = time.process_time()
-        step(env, rng)
+        env.step(random_actions(env, rng))
         stepped = time.process_time()
         living = list(env.agents)
         if not living or view.observe_all(living) is None:
@@ -89,42 +89,47 @@ def measure(
                 (observing, observed - viewed),
             ):
                 times.append(1e6 * seconds / len(living))
-        if not living or any(getattr(env, "terminations", {}).values()):
+        if is_over(env):
             env.reset(seed=int(rng.integers(1000)))
     own = statistics.median(observing) if observes else None
     return statistics.median(agents), own, statistics.median(stepping), statistics.median(viewing)
 
 
-def adapter_share(make: Callable[[], Any], num_steps: int) -> float:
-    """Median over the steps of what lanes add to the game's step, in percent of it."""
-    env, inside = make(), [0.0]
-    step_game = env.step
+def measure_lanes(make: Callable[[], Any], num_steps: int, seconds: float = math.inf) -> tuple[float, float]:
+    """Medians: microseconds of a step of a peer that is stepped by itself, and of a step of lanes.
 
-    def timed(actions: Any) -> Any:
-        start = time.process_time()
-        result = step_game(actions)
-        inside[0] += time.process_time() - start
-        return result
-
-    env.step = timed
-    venv = from_pettingzoo(env)
+    Both play games of their own at random, in turn. Choosing actions and resetting the peer is not timed;
+    lanes also observe, decode actions and reset.
+    """
+    peer, venv = make(), from_pettingzoo(make())
+    peer.reset(seed=1)
     batch, _ = venv.reset(seed=1)
-    rng, shares = np.random.default_rng(1), []
-    for _ in range(num_steps):
-        actions = sample_actions(venv.single_action_space, batch, rng)
-        inside[0], start = 0.0, time.process_time()
+    rng, own, lanes = np.random.default_rng(1), [], []
+    for _ in rounds(num_steps, seconds, least=20):
+        actions, peers = sample_actions(venv.single_action_space, batch, rng), random_actions(peer, rng)
+        start = time.process_time()
         batch, *_ = venv.step(actions)
-        shares.append(100 * (time.process_time() - start - inside[0]) / inside[0])
-    return statistics.median(shares)
+        stepped = time.process_time()
+        peer.step(peers)
+        own.append(1e6 * (time.process_time() - stepped))
+        lanes.append(1e6 * (stepped - start))
+        if is_over(peer):
+            peer.reset(seed=int(rng.integers(1000)))
+    venv.close()
+    peer.close()
+    return statistics.median(own), statistics.median(lanes)
 
 
-def step(env: Any, rng: np.random.Generator) -> None:
-    """One legal step at random."""
+def random_actions(env: Any, rng: np.random.Generator) -> Any:
+    """A legal action at random, or those of all agents."""
     if hasattr(env, "agent_selection"):
         mask = env.observe(env.agent_selection)["action_mask"]
-        env.step(int(rng.choice(mask.nonzero()[0])))
-    else:
-        env.step({agent: int(rng.integers(env.action_space(agent).n)) for agent in env.agents})
+        return int(rng.choice(mask.nonzero()[0]))
+    return {agent: int(rng.integers(env.action_space(agent).n)) for agent in env.agents}
+
+
+def is_over(env: Any) -> bool:
+    return not env.agents or any(getattr(env, "terminations", {}).values())
 
 
 def bench_rows(budget: Budget) -> Iterator[Row]:
@@ -150,13 +155,20 @@ def main() -> None:
         return
     warnings.simplefilter("ignore")
     num_steps = options.steps // 10 if options.quick else options.steps
-    print("us per agent and step")
-    print(f"{'game':20} {'agents':>6} {'own observe':>12} {'own step':>9} {'view':>7} {'adapter':>8}")
+    print(f"{'':20} {'us per agent and step':>37} {'us per step':>19}")
+    print(
+        f"{'game':20} {'agents':>6} {'own observe':>12} {'own step':>9} {'view':>7}"
+        f" {'own step':>9} {'lanes':>9} {'added':>7}"
+    )
     for name in options.only:
         agents, own, stepping, viewing = measure(GAMES[name], num_steps)
         shown = "" if own is None else f"{own:.1f}"
-        share = adapter_share(GAMES[name], num_steps)
-        print(f"{name:20} {agents:6g} {shown:>12} {stepping:9.1f} {viewing:7.1f} {share:7.0f}%", flush=True)
+        peer, lanes = measure_lanes(GAMES[name], num_steps)
+        print(
+            f"{name:20} {agents:6g} {shown:>12} {stepping:9.1f} {viewing:7.1f}"
+            f" {peer:9.0f} {lanes:9.0f} {100 * (lanes / peer - 1):+6.0f}%",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
