@@ -96,9 +96,13 @@ class ActionGroup:
                 f"{label}: expected an action_mask for {self._space}, got {mask!r}: {error}"
             ) from error
 
+    def decode(self, chosen: Mapping[str, NDArray[Any]]) -> Any:
+        """Return a batch of n PettingZoo actions for choices (n,) and real numbers (n, K) by action name."""
+        return self._part.decode(chosen)
+
     def game_actions(self, chosen: Mapping[str, NDArray[Any]], count: int) -> list[Any]:
-        """Return n PettingZoo actions for choices (n,) and real numbers (n, K) by action name."""
-        decoded = self._part.decode(chosen)
+        """Return `decode` of n actions as a list."""
+        decoded = self.decode(chosen)
         if isinstance(decoded, np.ndarray):
             return list(decoded)
         return [pick(self._space, decoded, i) for i in range(count)]
@@ -206,14 +210,18 @@ class AgentActions:
         for group, lanes, _ in self._lanes_by_group(acting):
             if not len(lanes):
                 continue
-            chosen = {
-                name: one_per_lane(action, actions[name])[lanes] for name, action in group.actions.items()
-            }
-            given = group.game_actions(chosen, len(lanes))
+            given = group.game_actions(_chosen(group, actions, lanes), len(lanes))
             if len(lanes) == len(acting):
                 return given
             for lane, action in zip(lanes.tolist(), given, strict=True):
                 raw[lane] = action
+        return raw
+
+    def discrete_actions(self, actions: Actions, acting: Sequence[str | None]) -> NDArray[np.int64]:
+        """Return `game_actions` of `Discrete` spaces as an array (B,); 0 for lanes where no agent acts."""
+        raw = np.zeros(len(acting), np.int64)
+        for group, lanes, _ in self._lanes_by_group(acting):
+            raw[lanes] = group.decode(_chosen(group, actions, lanes))
         return raw
 
     def _lanes_by_group(self, acting: Sequence[str | None]) -> list[GroupLanes]:
@@ -273,6 +281,11 @@ def team_actions(acting: Acting, actions: Mapping[str, Action]) -> dict[str, Any
                     chosen[name][:] = value
         raw.update(zip(agents, group.game_actions(chosen, len(agents)), strict=True))
     return raw
+
+
+def _chosen(group: ActionGroup, actions: Actions, lanes: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    """Return what was chosen in `lanes`, in which agents of `group` act."""
+    return {name: one_per_lane(action, actions[name])[lanes] for name, action in group.actions.items()}
 
 
 def _offsets(lanes: NDArray[np.int64], num_lanes: int) -> NDArray[np.int64]:

@@ -91,6 +91,13 @@ class AgentObserver(ABC):
         """
         return None
 
+    def use_array_step(self, game: PettingZooGame) -> bool:
+        """Prepare a game that has been reset for `ParallelGame.step_arrays`; return True if it can be used.
+
+        False, here: observers need the game's own observations.
+        """
+        return False
+
     def game_actions(self, actions: Actions, acting: Sequence[str | None]) -> list[Any]:
         """Return the PettingZoo action of each lane; None for lanes where no agent acts.
 

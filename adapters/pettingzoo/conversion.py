@@ -16,12 +16,13 @@ from ..gymnasium.views.scope import ViewError
 from .agent_names import resolve, same
 from .agent_observer import AgentObserver
 from .entity_observer import EntitySpaceObserver
-from .game import AECGame, ParallelGame, PettingZooGame
+from .game import AECGame, PettingZooGame
 from .game_view import GameView
 from .game_view_observer import GameViewObserver, GameViews
 from .games import find_view
 from .lanes import GameLanes
 from .opponents import OpponentSpec, make_opponents
+from .parallel_game import ParallelGame
 from .space_observer import SpaceObserver, Views
 from .team_env import POOLINGS, Pooling, TeamEnv
 

@@ -1,17 +1,19 @@
-"""`PettingZooGame`: one running game, parallel or in turns, behind one interface that checks the rules."""
+"""`PettingZooGame`: one running game, parallel or in turns, behind one interface that checks the rules.
+
+Parallel games are in `parallel_game.py`.
+"""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from gymnasium import spaces
 
 from ...envs import EntitySpace, ObservationError
-from ...envs.returned import tuple_words
 from ..gymnasium.translation import MASK
 from .agent_names import near, repeated
 
@@ -113,6 +115,11 @@ class PettingZooGame(ABC):
     def mask(self, agent: str) -> Any:
         """Return the game's action mask for an agent in play; None without one."""
         return self.observation(agent)[MASK] if agent in self._masked else self.info(agent).get(MASK)
+
+    @property
+    def observes_masks(self) -> bool:
+        """True if agents' observations contain action masks."""
+        return bool(self._masked)
 
     def masks(self, agents: Sequence[str]) -> list[Any]:
         """Return `mask` of each of `agents` that is in play; None for the others."""
@@ -221,66 +228,6 @@ class PettingZooGame(ABC):
         last = observe_final(self, agent, terminated)
         outcome.ended[agent] = FinalStep(terminated, truncated, last, self.info(agent))
         self._ended.add(agent)
-
-
-class ParallelGame(PettingZooGame):
-    """A game of PettingZoo's `ParallelEnv`: all agents in play act at once."""
-
-    is_simultaneous = True
-    _observations: Mapping[str, Any]
-    _infos: Mapping[str, Any]
-
-    def _begin(self, seed: int | None, options: dict[str, Any] | None) -> None:
-        result = self.env.reset(seed=seed, options=options)
-        if not isinstance(result, tuple) or len(result) != 2:
-            self.fail(f"reset: expected 2 dicts by agent (observations, infos), got {tuple_words(result)}")
-        self._observations, self._infos = result
-        self._go_on([])
-
-    def step(self, actions: dict[str, Any], observe_final: FinalObserver) -> GameStep:
-        self.doing = "step"
-        result = self.env.step(actions)
-        if not isinstance(result, tuple) or len(result) != 5:
-            self.fail(f"step: expected 5 dicts by agent, got {tuple_words(result)}")
-        self._observations, rewards, terminations, truncations, self._infos = result
-        outcome, before = GameStep(), self.agents
-        outcome.rewards = self._rewards(before, rewards)
-        if not any(terminations.values()) and not any(truncations.values()):
-            agents = list(self.env.agents)
-            if agents == before and self._observations.keys() == outcome.rewards.keys():
-                self.acting = tuple(agents)  # nobody joined or left
-                return outcome
-        staying = set(self.env.agents)
-        for agent in before:
-            terminated, truncated = bool(terminations.get(agent)), bool(truncations.get(agent))
-            if terminated or truncated:
-                self._end(agent, terminated, truncated, outcome, observe_final)
-            elif agent not in staying:
-                self.fail(f"agent {agent!r} left without having been terminated or truncated")
-        self._go_on(before)
-        return outcome
-
-    def _go_on(self, before: Iterable[str]) -> None:
-        self.agents = list(self.env.agents)
-        self._check_agents(self.agents)
-        self.acting = tuple(self.agents)
-        for agent in self.agents:
-            if agent not in self._observations:
-                self.fail(
-                    f"no observation of agent {agent!r}: expected an observation of every agent in play"
-                )
-        for agent in self._observations.keys() - set(self.agents) - set(before):
-            self.fail(f"observations: expected only agents in play, got an observation of agent {agent!r}")
-
-    def observation(self, agent: str) -> Any:
-        return self._observations.get(agent)
-
-    def info(self, agent: str) -> dict[str, Any]:
-        return dict(self._infos.get(agent, ()))
-
-    @property
-    def has_infos(self) -> bool:
-        return any(self._infos.values())
 
 
 class AECGame(PettingZooGame):

@@ -7,10 +7,12 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...envs import ObservationError, WorkerError
-from .game import FinalObserver, GameStep, PettingZooGame
+from .game import FinalObserver, FinalStep, GameStep, PettingZooGame
 from .opponents import GameOpponent, Turn
+from .parallel_game import ParallelGame
 
 
 class GameRunner:
@@ -78,6 +80,27 @@ class GameRunner:
         self._play([i for i, game in enumerate(self.games) if not self.is_over(game)], actions)
         pending, self._pending = self._pending, [GameStep() for _ in self.games]
         return pending
+
+    def play_arrays(self, actions: NDArray[np.int64]) -> tuple[NDArray[np.float64], dict[int, FinalStep]]:
+        """As `play`, for games of which all possible agents are learners, by `ParallelGame.step_arrays`.
+
+        Args:
+            actions: of the agents of the first game, then of the second, and so on (B,).
+
+        Returns:
+            rewards (B,), and the last step of agents that ended, by lane.
+        """
+        rewards, width = np.zeros(len(actions)), len(self.learners)
+        ended: dict[int, FinalStep] = {}
+        for start, game in zip(range(0, len(actions), width), self.games, strict=True):
+            if self.is_over(game):
+                continue
+            lanes = slice(start, start + width)
+            with self.guard(game):
+                assert isinstance(game, ParallelGame)
+                rewards[lanes], its = game.step_arrays(actions[lanes], self._observe_learner)
+            ended |= {start + number: step for number, step in its.items()}
+        return rewards, ended
 
     def _play(self, which: Sequence[int], actions: Mapping[int, Mapping[str, Any]]) -> None:
         while which:

@@ -6,9 +6,9 @@ Shape alphabet: n entities of one type, F features, G global features.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,10 +39,23 @@ class GameObservations:
     globals: NDArray[np.float32]  # (A, G)
 
 
+class ArrayResult(NamedTuple):
+    """The results of one step for all A possible agents of a game."""
+
+    rewards: NDArray[np.float64]  # (A,) 0 for agents that were not in play
+    terminated: NDArray[np.bool_]  # (A,) of agents that were in play
+    truncated: NDArray[np.bool_]  # (A,) of agents that were in play
+    infos: Mapping[str, Mapping[str, Any]]  # by agent; agents without one have an empty one
+
+
+#: Steps a game with discrete actions (A,) of all possible agents; those of agents not in play are ignored.
+ArrayStep = Callable[[NDArray[np.int64]], ArrayResult]
+
+
 class GameView(ABC):
     """View of one kind of game, which reads its state. Each running game has a view object of its own.
 
-    A view gets the unwrapped game (`env.unwrapped`), reads it and never changes it.
+    A view gets the unwrapped game (`env.unwrapped`), reads it and never changes it, except by `array_step`.
 
     Attributes:
         entities: entity type -> feature names; the same for all agents of the game.
@@ -70,6 +83,19 @@ class GameView(ABC):
         """Return what `observe` returns for each of `agents`, which are in play, read at once.
 
         None, here: the view reads one agent after the other.
+        """
+        return None
+
+    def array_step(self, env: Any) -> ArrayStep | None:
+        """Return a function that steps `env` as its own `step` does, but with arrays and without the game's
+        own observations.
+
+        It leaves `env` and the game in the same state as `step`, and is used where nobody else needs these
+        observations. None, here: the game is stepped by `env.step`. So must be a game whose wrappers or
+        subclass could change what a step does.
+
+        Args:
+            env: a parallel game, perhaps wrapped, whose unwrapped game this view reads.
         """
         return None
 

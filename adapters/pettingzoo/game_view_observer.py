@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntitySpace, Observation, ObservationError
@@ -19,6 +20,7 @@ from .agent_actions import AgentActions
 from .agent_observer import AgentObservation, AgentObserver, Guard
 from .game import AECGame, PettingZooGame
 from .game_view import GameObservation, GameObservations, GameView
+from .parallel_game import ParallelGame
 
 
 class GameViews:
@@ -168,6 +170,13 @@ class GameViewObserver(AgentObserver):
             whole, own = _joined(parts), np.concatenate(actors)
         batch = EntityBatch(whole.entities, whole.globals, self.actions.masks(acting, masks, labels, own))
         return batch, acting
+
+    def use_array_step(self, game: PettingZooGame) -> bool:
+        if not isinstance(game, ParallelGame) or game.observes_masks:
+            return False
+        is_discrete = all(isinstance(space, Discrete) for space in game.action_spaces.values())
+        game.array_step = self._views.of(game).array_step(game.env) if is_discrete else None
+        return game.array_step is not None
 
     def _agents_in_play(self, game: PettingZooGame, agents: Sequence[str]) -> AgentsInPlay:
         """Return which of `agents` play in `game`; it rarely changes between steps."""

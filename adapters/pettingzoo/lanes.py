@@ -17,7 +17,7 @@ from ...envs.vector.infos import lane_mask, merge_infos
 from ...envs.vector.vector_env import Actions, StepResult
 from ...ragged import RaggedArray
 from .agent_observer import AgentObservation, AgentObserver
-from .game import PettingZooGame
+from .game import FinalStep, PettingZooGame
 from .game_runner import GameRunner
 from .opponents import GameOpponent
 
@@ -75,6 +75,8 @@ class GameLanes(EntityVectorEnv):
         }
         self._name = first.name
         self._acting: list[str | None] = []
+        self._has_opponents = bool(opponents)
+        self._uses_arrays = False
 
     def _seeds(self, seed: Seeds) -> Seeds:
         return seed
@@ -82,6 +84,7 @@ class GameLanes(EntityVectorEnv):
     def _reset(self, seed: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
         """Start all games; game i gets `seed` + i, and every game the `options`."""
         self._runner.reset(seed, options)
+        self._uses_arrays = not self._has_opponents and all(map(self._use_array_step, self._runner.games))
         batch = self._observe()
         return batch, {**merge_infos(self._infos(), self.num_envs), "inactive": _inactive(batch)}
 
@@ -93,18 +96,7 @@ class GameLanes(EntityVectorEnv):
 
     def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
         """Step each game; see the class."""
-        outcomes = self._runner.play(self._by_game(self._observer.game_actions(actions, self._acting)))
-        learners = self._runner.learners
-        rewards = np.array(
-            [reward for o in outcomes for reward in map(o.rewards.get, learners, repeat(0.0))], np.float32
-        )
-        ended = {
-            lane: outcome.ended[agent]
-            for index, outcome in enumerate(outcomes)
-            if outcome.ended
-            for lane, agent in enumerate(learners, index * len(learners))
-            if agent in outcome.ended
-        }
+        rewards, ended = self._play(actions)
         terminated = lane_mask({lane: step for lane, step in ended.items() if step.terminated}, self.num_envs)
         truncated = lane_mask({lane: step for lane, step in ended.items() if step.truncated}, self.num_envs)
         finals = {lane: step.observation for lane, step in ended.items() if step.observation is not None}
@@ -120,6 +112,29 @@ class GameLanes(EntityVectorEnv):
             info["_final_obs"] = lane_mask(finals, self.num_envs)
         info["inactive"] = _inactive(batch)
         return batch, rewards, terminated, truncated, info
+
+    def _play(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], dict[int, FinalStep]]:
+        """Step each game; return the rewards (B,), and the last step of each agent that ended, by lane."""
+        if self._uses_arrays:
+            chosen = self._observer.actions.discrete_actions(actions, self._acting)
+            all_rewards, ended = self._runner.play_arrays(chosen)
+            return all_rewards.astype(np.float32), ended
+        outcomes = self._runner.play(self._by_game(self._observer.game_actions(actions, self._acting)))
+        learners = self._runner.learners
+        rewards = np.array(
+            [reward for o in outcomes for reward in map(o.rewards.get, learners, repeat(0.0))], np.float32
+        )
+        return rewards, {
+            lane: outcome.ended[agent]
+            for index, outcome in enumerate(outcomes)
+            if outcome.ended
+            for lane, agent in enumerate(learners, index * len(learners))
+            if agent in outcome.ended
+        }
+
+    def _use_array_step(self, game: PettingZooGame) -> bool:
+        with self._runner.guard(game):
+            return self._observer.use_array_step(game)
 
     def _by_game(self, raw: Sequence[Any]) -> dict[int, dict[str, Any]]:
         """Group the lanes' PettingZoo actions by game."""

@@ -11,6 +11,15 @@ from numpy.typing import NDArray
 from ...gymnasium.views.scope import ViewError
 from ..game_view import GameView
 
+#: PettingZoo's wrappers that convert between its interfaces, or check calls and discrete actions.
+_NEUTRAL_WRAPPERS = frozenset(
+    {
+        "pettingzoo.utils.conversions.aec_to_parallel_wrapper",
+        "pettingzoo.utils.wrappers.assert_out_of_bounds.AssertOutOfBoundsWrapper",
+        "pettingzoo.utils.wrappers.order_enforcing.OrderEnforcingWrapper",
+    }
+)
+
 
 class KnownGameView(GameView):
     """A view of the games of certain modules.
@@ -41,6 +50,18 @@ class KnownGameView(GameView):
             where = type(self.game).__module__
             raise ValueError(f"{where}: expected one of the agents {some}, got agent {agent!r}")
         return self._numbers[agent]
+
+
+def has_neutral_wrappers(env: Any) -> bool:
+    """Return True if nothing around a game or in its object changes a step with legal discrete actions."""
+    while not {"step", "last", "observe"} & vars(env).keys():
+        if env is env.unwrapped:
+            return True
+        kind = type(env)
+        if f"{kind.__module__}.{kind.__qualname__}" not in _NEUTRAL_WRAPPERS:
+            return False
+        env = vars(env).get("aec_env") or env.env
+    return False
 
 
 def as_rows(

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from ....ragged import RaggedArray
 from ...gymnasium.views.scope import ViewError
-from ..game_view import GameObservation, GameObservations
+from ..game_view import ArrayStep, GameObservation, GameObservations
 from .known_game_view import KnownGameView
 from .magent_circles import observe_circles, rows_of_cells
 from .magent_field import NOBODY, Integers, MagentEntities, MagentField, MagentGroup
+from .magent_step import MagentStep
 
 _FOOD, _WALL = "Food", "Wall"
 _ARMIES = (("red", "Soldier", 0), ("blue", "Soldier", 1))
@@ -89,6 +90,7 @@ class MagentView(KnownGameView):
         self._circle_offsets = np.concatenate([[0], np.cumsum([len(rows) for rows in circles])])
         self._names = np.array(game.possible_agents, object)
         self._moment: tuple[Any, int] | None = None
+        self._step = MagentStep(game)
         self._field: MagentField
         self._observers: _Observers | None = None
         self._observed: _Observations
@@ -101,6 +103,9 @@ class MagentView(KnownGameView):
     def observe_all(self, agents: Sequence[str]) -> GameObservations:
         self._read()
         return self._observed.of_all(agents)
+
+    def array_step(self, env: Any) -> ArrayStep | None:
+        return self._step if env is self.game and MagentStep.fits(env) else None
 
     def observe_team(self, agents: tuple[str, ...]) -> GameObservation:
         team = [self.number(agent) for agent in agents]
@@ -133,7 +138,8 @@ class MagentView(KnownGameView):
         if self._moment is not None and self._moment[0] is game.agents and self._moment[1] == game.frames:
             return
         last = self._observers
-        self._field = MagentField.read(game, self._groups, None if last is None else last.entities)
+        entities = None if last is None else last.entities
+        self._field = MagentField.read(game, self._groups, entities, not self._step.is_last)
         self._moment = game.agents, game.frames
         if last is None or self._field.entities is not last.entities:
             last = self._observers = self._observers_of(self._field.entities)

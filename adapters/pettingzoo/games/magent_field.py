@@ -14,6 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Integers = NDArray[np.int64]
+#: Types whose living members have all their hit points: predators and prey lose none, and one attack kills an
+#: omnivore.
+_UNHURT = frozenset({"Predator", "Prey", "Omnivore"})
 NOBODY = -1  # the number of what is no agent, and the group of walls
 
 
@@ -112,14 +115,23 @@ class MagentField:
     hp: NDArray[np.float64]
 
     @classmethod
-    def read(cls, game: Any, groups: Sequence[MagentGroup], last: MagentEntities | None) -> MagentField:
-        """Read the field; `last` has the entities of the last one that was read."""
+    def read(
+        cls, game: Any, groups: Sequence[MagentGroup], last: MagentEntities | None, observed: bool
+    ) -> MagentField:
+        """Read the field.
+
+        Args:
+            last: the entities of the last field that was read.
+            observed: True if the game's last step or reset made its own observations.
+        """
         corners = [game.env.get_pos(group.handle) for group in groups]
         counts = [len(corner) for corner in corners]
         entities = last
         if entities is None or entities.episode is not game.team_sizes or entities.counts != counts:
             entities = MagentEntities.read(game, groups, counts)
-        hp = [_life(game, group, count) for group, count in zip(groups, counts, strict=True) if count]
+        hp = [
+            _life(game, group, count, observed) for group, count in zip(groups, counts, strict=True) if count
+        ]
         return cls(
             entities,
             np.concatenate([*corners, entities.walls]),
@@ -132,16 +144,18 @@ class MagentField:
         return self.corner + (self.entities.body[:, None] - 1) / 2
 
 
-def _life(game: Any, group: MagentGroup, count: int) -> NDArray[np.float32]:
+def _life(game: Any, group: MagentGroup, count: int, observed: bool) -> NDArray[np.float32]:
     """The share of hp left (n,): the observation's own-team channel, where the observer itself stands.
 
-    The game has just observed for the groups that play. The engine still has what it wrote then, and it is
-    right if no member of the group has died since: observing again would take half as long as the step.
+    If the game has just `observed`, for the groups that play, the engine still has what it wrote then, and it
+    is right if no member of the group has died since.
     """
+    if group.type in _UNHURT:
+        return np.ones(count, np.float32)
     engine, handle = game.env, group.handle
     view = engine.obs_bufs[engine.OBS_INDEX_VIEW].get(handle.value)
     plays = any(other.value == handle.value for other in game.handles)
-    if view is None or not plays or len(view) != count:
+    if not observed or view is None or not plays or len(view) != count:
         view = engine.get_observation(handle)[0]
     return view[:, view.shape[1] // 2, view.shape[2] // 2, 2]
 

@@ -7,13 +7,15 @@ parts are observed, and the base class reads them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ....ragged import RaggedArray
-from ..game_view import GameObservation, GameObservations
-from .known_game_view import KnownGameView, as_rows
+from ..game_view import ArrayResult, ArrayStep, GameObservation, GameObservations
+from .known_game_view import KnownGameView, as_rows, has_neutral_wrappers
 
 _ORIGIN = (0.0, 0.0)
 PLACE = ("x", "y")
@@ -126,6 +128,27 @@ class MpeView(KnownGameView):
             np.array(own, np.int64),
             np.array(globals_, np.float32).reshape(len(agents), len(self.global_features)),
         )
+
+    def array_step(self, env: Any) -> ArrayStep | None:
+        if self.game.continuous_actions or self.game.render_mode == "human" or not has_neutral_wrappers(env):
+            return None
+        return partial(self._step, env)
+
+    def _step(self, env: Any, actions: NDArray[np.int64]) -> ArrayResult:
+        """Give all agents their turns, as PettingZoo's `aec_to_parallel_wrapper` does; observe nothing."""
+        game = self.game
+        for agent in list(game.agents):
+            game.step(actions.item(self._numbers[agent]))
+        result = ArrayResult(
+            np.array([game.rewards.get(agent, 0.0) for agent in game.possible_agents], np.float64),
+            np.array([game.terminations.get(agent, False) for agent in game.possible_agents]),
+            np.array([game.truncations.get(agent, False) for agent in game.possible_agents]),
+            dict(game.infos),
+        )
+        while game.agents and (result.terminated.any() or result.truncated.any()):  # all end at once
+            game.step(None)
+        env.agents = game.agents
+        return result
 
     def observe_team(self, agents: tuple[str, ...]) -> GameObservation:
         self._read()
