@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..game_view import GameObservation
+from ....ragged import RaggedArray
+from ..game_view import GameObservation, GameObservations
 from .known_game_view import KnownGameView
 
 
@@ -55,6 +57,28 @@ class PursuitView(KnownGameView):
             np.flatnonzero(near),
         )
 
+    def observe_all(self, agents: Sequence[str]) -> GameObservations:
+        pursuit, number = self.game.env, np.array([self.number(agent) for agent in agents], np.int64)
+        pursuers, radius = _positions(pursuit.pursuer_layer), pursuit.obs_offset
+        centre = pursuers[number][:, None]  # (A, 1, 2), as all that follow are (A, …)
+        to_pursuers, to_evaders = pursuers - centre, _positions(pursuit.evader_layer) - centre
+        around = self._around + centre
+        inside = ((around >= 0) & (around < [pursuit.x_size, pursuit.y_size])).all(2)
+        inner = np.where(inside[:, :, None], around, 0)
+        scale = 1 / max(radius, 1)
+        own = (np.arange(len(pursuers)) == number[:, None])[:, :, None]
+        near = np.abs(to_pursuers).max(2) <= radius
+        entities = {
+            "Pursuer": _ragged(np.concatenate([to_pursuers * scale, own], 2), near),
+            "Evader": _ragged(to_evaders * scale, np.abs(to_evaders).max(2) <= radius),
+            "Obstacle": _ragged(
+                np.broadcast_to(self._around * scale, around.shape),
+                ~inside | (pursuit.map_matrix[inner[:, :, 0], inner[:, :, 1]] == -1),
+            ),
+        }
+        before = np.arange(len(pursuers)) < number[:, None]
+        return GameObservations(entities, (near & before).sum(1), np.zeros((len(agents), 0), np.float32))
+
     def observe_team(self, agents: tuple[str, ...]) -> GameObservation:
         team = [self.number(agent) for agent in agents]
         pursuit = self.game.env
@@ -84,6 +108,11 @@ class PursuitView(KnownGameView):
     def choices(self, agent: str) -> tuple[str, ...]:
         """Upstream's names; "up" makes y larger."""
         return ("left", "right", "up", "down", "stay")
+
+
+def _ragged(rows: NDArray[Any], seen: NDArray[np.bool_]) -> RaggedArray:
+    """Return those of `rows` (A, n, F) that are `seen` (A, n), as A sequences."""
+    return RaggedArray.from_lengths(rows[seen].astype(np.float32), seen.sum(1))
 
 
 def _positions(layer: Any) -> NDArray[np.int64]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import entitize as ez
 import numpy as np
+import pettingzoo
 import pytest
 from entitize import RaggedArray
 from entitize.adapters.pettingzoo.game_view import GameObservations
@@ -37,11 +38,13 @@ MPE: dict[str, dict[str, Any]] = {
 
 
 def make(name: str) -> Any:
+    if name == "pursuit_v5":
+        return pettingzoo.make("parallel", "sisl/pursuit-v5", n_pursuers=9, n_evaders=12, obs_range=5)
     package = "mpe2" if name in MPE else "magent2.environments"
     return importlib.import_module(f"{package}.{name}").parallel_env(**{**MAGENT, **MPE}[name])
 
 
-@pytest.mark.parametrize("name", [*MAGENT, *MPE])
+@pytest.mark.parametrize("name", [*MAGENT, *MPE, "pursuit_v5"])
 def test_all_agents_at_once_are_the_agents_one_by_one(name: str) -> None:
     env, rng = make(name), np.random.default_rng(1)
     env.reset(seed=2)
