@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from ..game_view import ArrayResult
 
-
 _MODULE = "magent2.environments.magent_env"
 #: The methods that make up a step.
 _PARTS = frozenset({"step", "_compute_observations", "_compute_rewards", "_compute_terminates"})
@@ -29,6 +28,7 @@ class MagentStep:
         self._game = game
         self._agents: list[str] = []  # the game's own list, after the last call or the first after a reset
         self._playing: NDArray[np.bool_] = np.zeros(0, bool)  # (A,) those of them among the possible agents
+        self._places: list[NDArray[np.int32]] = []  # by group, of the engine's agents in possible_agents
 
     @staticmethod
     def fits(game: Any) -> bool:
@@ -51,6 +51,7 @@ class MagentStep:
         if not self.is_last:
             playing = set(game.agents)
             self._playing = np.array([agent in playing for agent in everyone])
+            self._places = [engine.get_agent_id(handle) for handle in game.handles]
         chosen, start = actions[self._playing].astype(np.int32), 0
         for handle, size in zip(game.handles, game.team_sizes, strict=True):
             engine.set_action(handle, chosen[start : start + size])
@@ -60,11 +61,12 @@ class MagentStep:
 
         rewards, ended = np.zeros(len(everyone)), np.ones(len(everyone), bool)
         for group, handle in enumerate(game.handles):
-            places = engine.get_agent_id(handle)  # in possible_agents
+            places = self._places[group]
             rewards[places] = engine.get_reward(handle)
             if not is_over:
                 ended[places] = dead = ~engine.get_alive(handle)
                 game.team_sizes[group] = len(places) - dead.sum()
+                self._places[group] = places[~dead]
         engine.clear_dead()
 
         terminated = self._playing & ended
