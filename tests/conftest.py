@@ -49,7 +49,7 @@ QUICK = {
     ),
     "adapters/atari": "atari_env atari_screen",
     "adapters/entity_gym": "entity_gym_to",
-    "adapters/griddly": "griddly_env griddly_features",
+    "adapters/griddly": "griddly_env griddly_features griddly_masks",
     "adapters/programs": "programs",
     "adapters/pettingzoo": "lanes opponents team to_pettingzoo turns",
     "datasets": "recording replay",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from .library import reader
 from .rules import CELLS, OBSERVER, Rules
 
+#: The reward of the only player, or a list with that of each; whether the game is over; and where it is over
+#: and has winners or losers, in "PlayerResults": "1" -> "Win" or "Lose".
+GriddlyStep = tuple[Any, bool, Mapping[str, Any]]
 #: An entity type -> what is reported of its objects, as lists.
 Reading = Mapping[str, list[list[float]]]
 
@@ -19,14 +22,6 @@ _DIRECTIONS = {"NONE": (0, 0), "UP": (0, -1), "RIGHT": (1, 0), "DOWN": (0, 1), "
 #: An observer that costs nothing.
 _BLIND = "None"
 _NOTHING = np.zeros((0, 4), np.int32)
-
-
-class GriddlyStep(NamedTuple):
-    """The result of one step of a game."""
-
-    rewards: Sequence[float]  # of each player
-    is_over: bool = False
-    results: Mapping[str, str] = {}  # "1" -> "Win" or "Lose", where the game is over and says so
 
 
 def load(rules: Rules) -> Any:
@@ -51,6 +46,7 @@ class Game:
     Attributes:
         process: the engine's own object, for tools that read its state.
         board: width and height of the level.
+        is_plain: no object but the avatar has an owner or a direction.
     """
 
     def __init__(self, rules: Rules, description: Any) -> None:
@@ -59,13 +55,17 @@ class Game:
         self.process = description.create_game(CELLS if rules.has_cells else _BLIND)
         names = [OBSERVER] + [_BLIND] * (rules.num_players - 1)
         self.players = [self.process.register_player(f"Player {i}", name) for i, name in enumerate(names, 1)]
-        self._has_avatars = rules.avatar is not None
+        self._has_avatars, self._has_cells = rules.avatar is not None, rules.has_cells
+        self._avatar, self._observes_avatar = rules.avatar, rules.observes_avatar
+        self._pays_later = rules.avatar is None and rules.num_players > 1
         self._variables = list(rules.variables)
         self._is_started = False
         self._last_state: Mapping[str, Any] | None = (
             None  # of a game that is over, where the engine has started over
         )
         self.board = (0, 0)
+        self.is_plain = False
+        self._cells = np.zeros(0, np.uint8)
 
     def start(self, seed: int, level: int | str) -> None:
         """Start an episode; the same seed and level start the same one.
@@ -78,13 +78,26 @@ class Game:
         try:
             is_new = self._load(level)
             self.process.seed(seed)
-            self.process.reset()
+            self._restart()
         except Exception as error:  # of many classes, from a parser in C++
             self._level = None  # so that the next attempt loads a level again
             raise ValueError(f"{where}: the engine does not start it: {error}") from error
         if is_new:
             self._check_avatars(where)
+            self.is_plain = self._rules.stays_plain and self._starts_plain()
         self.board = self.process.get_width(), self.process.get_height()
+
+    def _restart(self) -> None:
+        """Start the engine's game over; it moves its report of the cells then."""
+        self.process.reset()
+        if self._has_cells:
+            self._cells = np.asarray(self.process.observe()).T.reshape(-1)
+
+    def _starts_plain(self) -> bool:
+        """Return true if no object of the level but the avatar starts with an owner or a direction."""
+        names = self._rules.objects.keys() - {self._rules.avatar}  # without the engine's "_empty"
+        others = [item for item in self.state()["Objects"] if item["Name"] in names]
+        return all((item["PlayerId"], item["Orientation"]) == (0, "NONE") for item in others)
 
     def _load(self, level: int | str) -> bool:
         """Load a level; return false if it is that of the last episode."""
@@ -119,7 +132,7 @@ class Game:
     def read(self) -> Reading:
         """Return what the engine reports of all objects."""
         rules = self._rules
-        if not rules.observes_avatar:
+        if not self._observes_avatar:
             return self._observed()
         found: dict[str, list[list[float]]] = {}
         for item in self.state()["Objects"]:
@@ -135,20 +148,18 @@ class Game:
         entities: Reading = self.players[0].observe()["Entities"]
         return entities
 
-    def avatar_variables(self) -> list[float]:
-        """Return the avatar's variables, of games that have cells (`has_cells`); zeros, once it is gone."""
-        rules = self._rules
-        if rules.avatar is None or not rules.observes_avatar:
-            return []
-        count = len(rules.objects[rules.avatar])
-        return self._observed().get(rules.avatar, [[0.0] * count])[0][-count:]
+    def read_avatar(self) -> list[float]:
+        """Return what is reported of the avatar (`observes_avatar`); nothing, once it is gone."""
+        found = self.players[0].observe()["Entities"].get(self._avatar)
+        return found[0] if found else []
 
     def read_cells(self) -> NDArray[np.uint8]:
         """Return what the engine reports of the cells, row after row, of games that have that (`has_cells`).
 
-        The engine overwrites it at the next call.
+        The engine overwrites it at the next call, and it is invalid once another episode starts.
         """
-        return np.asarray(self.process.observe()).T.reshape(-1)
+        self.process.observe()
+        return self._cells
 
     def object_names(self) -> list[str]:
         """Return the object types in the order of the channels of cells."""
@@ -175,43 +186,44 @@ class Game:
                 the object that acts, action and input.
         """
         if len(self.players) == 1:
-            reward, is_over, info = self.players[0].step_multi(commands[0], True)
-            rewards = [reward]
+            step: GriddlyStep = self.players[0].step_multi(commands[0], True)
         elif self._has_avatars:
-            rewards, is_over, info = self.process.step_parallel(np.concatenate(commands))
+            step = self.process.step_parallel(np.concatenate(commands))
         else:
-            rewards, is_over, info = self._step_units(commands)
-        return GriddlyStep(rewards, is_over, info.get("PlayerResults", {}))
+            step = self._step_units(commands)
+        return step
 
-    def _step_units(self, commands: Sequence[NDArray[np.int32]]) -> tuple[list[float], bool, Any]:
+    def _step_units(self, commands: Sequence[NDArray[np.int32]]) -> GriddlyStep:
         """Let the players command their objects one after the other, as the engine's own environment does.
 
         The engine pays a player when it commands, so earlier players are paid for what came after them by
-        another command, of nothing. It takes none once a game is over: see `finish`.
+        another command, of nothing. It takes none once a game is over: see `settle`.
         """
         rewards = [0.0] * len(self.players)
         last = len(rewards) - 1
         for number, player in enumerate(self.players):
             rewards[number], is_over, info = player.step_multi(commands[number], number == last)
         if not is_over:
-            rewards = [paid + more for paid, more in zip(rewards, self._payments(), strict=True)]
+            for number, player in enumerate(self.players[:-1]):
+                rewards[number] += player.step_multi(_NOTHING, False)[0]
         return rewards, is_over, info
 
-    def finish(self) -> list[float]:
-        """Return what the end of the game is worth to each player beyond the step's rewards.
+    def stop(self) -> None:
+        """Start the engine over after a game that no other follows; `state` still returns the last one."""
+        if self._pays_later:
+            self._last_state = self.process.get_state()
+            self._restart()
 
-        The engine starts over for that: read the last objects before. `state` still returns the last one.
+    def settle(self) -> list[float]:
+        """Return what the end of the last game is worth to each player beyond its step's rewards.
+
+        The engine tells that once it has started over: see `start` and `stop`.
         """
-        if self._has_avatars or len(self.players) == 1:
+        if not self._pays_later:
             return [0.0] * len(self.players)
-        self._last_state = self.process.get_state()
-        self.process.reset()
-        return self._payments()
+        return [player.step_multi(_NOTHING, False)[0] for player in self.players]
 
     def close(self) -> None:
         """Release the game."""
         if self._is_started:
             self.process.release()
-
-    def _payments(self) -> list[float]:
-        return [player.step_multi(_NOTHING, False)[0] for player in self.players]

@@ -16,6 +16,9 @@ from ...ragged.compiled import compiled
 #: the player that it belongs to, and its variables (see `rules.Rules.reported`).
 X, Y, Z, NEXT = range(4)
 
+#: What `read_cells` lacks of a game: nothing, the report of its avatar, or that of all objects.
+COMPLETE, LACKS_AVATAR, LACKS_ALL = range(3)
+
 #: Columns of `Lanes.avatars`.
 INDEX, AVATAR_X, AVATAR_Y, IS_COVERED = range(4)
 
@@ -43,10 +46,25 @@ class FeatureLayout(NamedTuple):
 
     widths: NDArray[np.int64]  # (T,) numbers reported of an object
     features: NDArray[np.int64]  # (T,) features of an entity; 0: not observed
+    heights: NDArray[np.int64]  # (T,)
     avatar: int  # the avatar's type, -1: there is none
     num_players: int
     turns: bool  # a direction is reported
     window: NDArray[np.int64]  # width, height, offsets and whether it turns; empty: the whole board
+
+
+class Cells(NamedTuple):
+    """What the engine reports of the cells of games.
+
+    A cell has a channel for each type, each player from 0 (nobody) on, and each direction: upwards or none,
+    right, down, left.
+    """
+
+    values: NDArray[np.uint8]  # the channels of a game's cells, row after row
+    kinds: NDArray[np.int64]  # (T,) the type of each channel
+    is_plain: NDArray[np.bool_]  # (G,) no object but the avatar has an owner or a direction
+    avatars: NDArray[np.float32]  # (G, widths[avatar]) what is reported of the avatar, where
+    is_known: NDArray[np.bool_]  # (G,)
 
 
 class Lanes(NamedTuple):
@@ -95,66 +113,85 @@ def sort_objects(lists: Lists, boards: NDArray[np.int64], widths: NDArray[np.int
 
 @compiled
 def read_cells(
-    cells: NDArray[np.uint8],
-    boards: NDArray[np.int64],
-    kinds: NDArray[np.int64],
-    layout: FeatureLayout,
-    variables: NDArray[np.float32],
-) -> tuple[Lists, NDArray[np.bool_]]:
-    """Return the objects in the cells of games, each as a list, and the games (G,) that need another reading.
+    cells: Cells, boards: NDArray[np.int64], layout: FeatureLayout
+) -> tuple[Objects, NDArray[np.int64]]:
+    """Return the objects in the cells of games, on boards (G, 2), and what these lack of each game (G,).
 
-    These are games in which a cell has two objects; theirs are left out.
-
-    Args:
-        cells: the engine's report of each cell: a channel for each type, each player from 0 (nobody) on, and
-            each direction: upwards or none, right, down, left.
-        boards: (G, 2) width and height.
-        kinds: (T,) the type of each channel.
-        variables: (G, V) of the avatar.
+    Games that lack something are left out: the engine reports one owner and direction of a cell, the lowest.
     """
-    num_cells, num_types = (boards[:, 0] * boards[:, 1]).sum(), len(kinds)
+    turns, num_types, channels = layout.turns, len(cells.kinds), cells.values
+    num_cells, bare = (boards[:, 0] * boards[:, 1]).sum(), NEXT + 2 * turns + 1
     values = np.empty(num_cells * layout.widths.max(), np.float32)
-    types, games = np.empty(num_cells, np.int64), np.empty(num_cells, np.int64)
-    is_shared = np.zeros(len(boards), np.bool_)
-    channels = num_types + layout.num_players + 1 + 4 * layout.turns
+    starts, types = np.empty(num_cells, np.int64), np.empty(num_cells, np.int64)
+    ends, lacks = np.zeros(len(boards) + 1, np.int64), np.full(len(boards), COMPLETE)
     row = end = place = 0
     for game in range(len(boards)):
         first_row, first_end = row, end
-        for y in range(boards[game, 1]):
-            for x in range(boards[game, 0]):
-                before = row
-                for channel in range(num_types):
-                    if not cells[place + channel]:
-                        continue
-                    if row > before:
-                        is_shared[game] = True
-                        break
-                    kind = types[row] = kinds[channel]
-                    games[row] = game
-                    _set_object(values[end:], x, y, cells[place + num_types :], layout)
-                    if kind == layout.avatar:
-                        values[end + layout.widths[kind] - variables.shape[1] : end + layout.widths[kind]] = (
-                            variables[game]
-                        )
-                    row, end = row + 1, end + layout.widths[kind]
-                place += channels
-        if is_shared[game]:
+        for cell in range(boards[game, 0] * boards[game, 1]):
+            count = _count(channels, place, num_types)
+            for channel in range(num_types if count else 0):
+                if not channels[place + channel]:
+                    continue
+                kind = cells.kinds[channel]
+                is_avatar, width = kind == layout.avatar, layout.widths[kind]
+                starts[row], types[row] = end, kind
+                values[end + X], values[end + Y] = cell % boards[game, 0], cell // boards[game, 0]
+                values[end + Z] = layout.heights[kind]
+                if is_avatar and cells.is_known[game]:
+                    values[end + NEXT : end + width] = cells.avatars[game, NEXT:]
+                elif count == 1 and width == bare:
+                    _set_marks(values, end + NEXT, channels, place + num_types, layout.num_players, turns)
+                else:
+                    is_plain = cells.is_plain[game] and width == bare
+                    lacks[game] = max(
+                        lacks[game], _set_hidden_marks(values, end + NEXT, is_avatar, is_plain, turns)
+                    )
+                row, end = row + 1, end + width
+            place += num_types + layout.num_players + 1 + 4 * turns
+        if lacks[game] != COMPLETE:
             row, end = first_row, first_end
-    return Lists(values[:end], types[:row], np.ones(row, np.int64), games[:row]), is_shared
+        ends[game + 1] = row
+    return Objects(values[:end], starts[:row], types[:row], ends), lacks
 
 
 @compiled
-def _set_object(
-    values: NDArray[np.float32], x: int, y: int, channels: NDArray[np.uint8], layout: FeatureLayout
+def _count(channels: NDArray[np.uint8], place: int, num_types: int) -> int:
+    """Return the number of objects in the cell whose channels are at `place`."""
+    count = 0
+    for channel in range(num_types):
+        count += channels[place + channel]
+    return count
+
+
+@compiled
+def _set_marks(
+    values: NDArray[np.float32],
+    start: int,
+    channels: NDArray[np.uint8],
+    place: int,
+    num_players: int,
+    turns: bool,
 ) -> None:
-    """Set an object's cell, direction and owner from the channels of the latter."""
-    values[X], values[Y], values[Z] = x, y, 0
-    if layout.turns:
-        up, right, down, left = channels[layout.num_players + 1 : layout.num_players + 5]
-        values[NEXT], values[NEXT + 1] = np.float32(right) - left, np.float32(down) - up
-    for player in range(layout.num_players + 1):
-        if channels[player]:
-            values[NEXT + 2 * layout.turns] = player
+    """Set the direction and owner of an object at `start`, from the channels of players at `place`."""
+    if turns:
+        up = place + num_players + 1  # and to the right, down and to the left
+        values[start] = np.float32(channels[up + 1]) - channels[up + 3]
+        values[start + 1] = np.float32(channels[up + 2]) - channels[up]
+    for player in range(num_players + 1):
+        if channels[place + player]:
+            values[start + 2 * turns] = player
+
+
+@compiled
+def _set_hidden_marks(
+    values: NDArray[np.float32], start: int, is_avatar: bool, is_plain: bool, turns: bool
+) -> int:
+    """Set the same of an object that shares its cell, and return what is lacking."""
+    if not is_plain:
+        return LACKS_ALL
+    values[start], values[start + turns] = 0, -1
+    values[start + 2 * turns] = is_avatar
+    return LACKS_AVATAR if is_avatar and turns else COMPLETE
 
 
 @compiled

@@ -25,7 +25,7 @@ class GriddlyOptions:
         1000  # steps after which an episode is truncated; None: the game's own limits only
     )
     exclude: Sequence[str] = ()  # entity types that are not observed, e.g. ("wall",)
-    masks: bool = True  # mask the actions that would change nothing; False: the engine is not asked
+    masks: bool = True  # mask the actions that would change nothing
     partial_observability: bool = True  # observe the window of the game around the avatar, where it has one
 
     def __post_init__(self) -> None:

@@ -3,8 +3,8 @@
 The engine's *entity observer* reports the objects with the features that the file asks for. Ours asks for
 all, of the whole board, or where the cells have the rest, of the avatar's cell. The engine's *vector
 observer* reports channels of the board's cells, in a twentieth of the time, but variables as bytes, and of
-objects in one cell the owner and direction of the lowest alone. Both are added to the text, so that the
-engine reads the rest as its author wrote it.
+objects in one cell the owner and direction of the lowest alone. In many games only the avatar has these. Both
+observers are added to the text, so that the engine reads the rest as its author wrote it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from typing import Any
 
 import yaml
 
+from .behaviours import Behaviours
+
 #: The names of the entity observer, and of the vector observer.
 OBSERVER, CELLS = "Entitize", "EntitizeCells"
 _ROTATION = re.compile(r"\brot\b")
-
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -59,6 +60,7 @@ class Rules:
     window: AvatarWindow | None
     num_levels: int
     time_limits: tuple[tuple[str, int], ...]  # conditions on the number of steps that end a game as it stands
+    behaviours: Behaviours
     heights: dict[str, int]  # of the types; an object above another hides it
     sprites: dict[str, tuple[Sprite, ...]]  # of the types, by the number of what an object shows
     tile_size: tuple[int, int]
@@ -75,9 +77,22 @@ class Rules:
         return not with_variables or (with_variables == [self.avatar] and self.num_players == 1)
 
     @property
-    def observes_avatar(self) -> bool:
-        """True if the entity observer reports the objects in the avatar's cell alone, for its variables."""
+    def stays_plain(self) -> bool:
+        """True if no object gets an owner or a direction but the avatar of an only player."""
+        return self.num_players == 1 and self.avatar is not None and self.behaviours.stay_plain(self.avatar)
+
+    @property
+    def avatar_has_variables(self) -> bool:
+        """True if objects are read from cells, but for variables of the avatar."""
         return self.has_cells and self.avatar is not None and bool(self.objects[self.avatar])
+
+    @property
+    def observes_avatar(self) -> bool:
+        """True if the entity observer reports the objects in the avatar's cell alone.
+
+        It does so for the avatar's variables, or for its direction above other objects.
+        """
+        return self.avatar_has_variables or (self.has_cells and self.stays_plain and self.turns)
 
     @property
     def reported(self) -> tuple[str, ...]:
@@ -132,6 +147,7 @@ def _parse(path: Path, text: str) -> Rules:
         window=_window(player, turns),
         num_levels=len(levels),
         time_limits=tuple(_time_limits(environment.get("Termination") or {})),
+        behaviours=Behaviours.of(game.get("Actions") or ()),
         heights={item["Name"]: int(item.get("Z", 0)) for item in game["Objects"]},
         sprites={item["Name"]: _sprites(item) for item in game["Objects"]},
         **_board(environment),

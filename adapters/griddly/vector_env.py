@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -100,10 +101,11 @@ class GriddlyVectorEnv(EntityVectorEnv):
         self.single_observation_space = self._observer.space
         self.single_action_space = self._choices.action_space
         self.games = [Game(rules, description) for _ in range(num_envs // rules.num_players)]
+        starts = range(0, num_envs, rules.num_players)
+        self._game_lanes = [slice(lane, lane + rules.num_players) for lane in starts]
         if rules.num_players > 1:
             self.lane_games = np.repeat(np.arange(len(self.games)), rules.num_players)
-        self._painter = Painter(rules)
-        self._first_seed = seed
+        self._painter, self._first_seed = Painter(rules), seed
         self._generators: list[np.random.Generator | None] = [None] * len(self.games)
         self._episode_seeds = np.zeros(num_envs, np.int64)
         self._episode_levels = np.zeros(num_envs, object)
@@ -126,38 +128,40 @@ class GriddlyVectorEnv(EntityVectorEnv):
         seed = int(generator.integers(_NUM_SEEDS))
         level = self._levels[int(generator.integers(len(self._levels)))]
         self.games[game].start(seed, level)
-        lanes = self._lanes(game)
+        lanes = self._game_lanes[game]
         self._episode_seeds[lanes], self._episode_levels[lanes] = seed, level
         self._steps[game] = 0
 
-    def _lanes(self, game: int) -> slice:
-        count = self.rules.num_players
-        return slice(game * count, (game + 1) * count)
-
     def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
         """Let every player act; actors without an action do nothing."""
-        assert self._last is not None
-        commands = self._commands(actions.get(ACTION), self._last.actions[ACTION].actors.lengths)
+        commands = self.commands(actions)
         self._steps += 1
-        outcomes = [game.step(commands[self._lanes(i)]) for i, game in enumerate(self.games)]
-        rewards = np.array([reward for outcome in outcomes for reward in outcome.rewards], np.float32)
-        is_over = np.array([outcome.is_over for outcome in outcomes])
+        outcomes = [
+            game.step(commands[lanes]) for game, lanes in zip(self.games, self._game_lanes, strict=True)
+        ]
+        rewards = np.array([reward for reward, _, _ in outcomes], np.float32).reshape(-1)
+        is_over = np.array([over for _, over, _ in outcomes])
         is_cut = ~is_over & (self._steps == self.options.max_steps)
-        for game in np.flatnonzero(is_over):
-            if not outcomes[game].results and self.rules.is_time_limit(int(self._steps[game])):
+        for game in is_over.nonzero()[0]:
+            has_results = outcomes[game][2].get("PlayerResults")
+            if not has_results and self.rules.is_time_limit(int(self._steps[game])):
                 is_over[game], is_cut[game] = False, True
         batch = self._observe()
         info: dict[str, Any] = {}
-        ended = np.flatnonzero(is_over | is_cut)
+        ended = (is_over | is_cut).nonzero()[0]
         if len(ended):
             batch = self._end(ended, batch, outcomes, rewards, info)
         count = self.rules.num_players
         return batch, rewards, is_over.repeat(count), is_cut.repeat(count), {**self._info(), **info}
 
-    def _commands(
-        self, choices: RaggedArray | None, num_actors: NDArray[np.int64]
-    ) -> list[NDArray[np.int32]]:
-        """Return for each lane what the engine takes: with avatars (1, 2), else (n, 4)."""
+    def commands(self, actions: dict[str, RaggedArray]) -> list[NDArray[np.int32]]:
+        """Return for each lane what the engine takes for actions at this step.
+
+        These are int32: with avatars (1, 2), an action and its input; else (n, 4), the object's cell before
+        these.
+        """
+        assert self._last is not None
+        choices, num_actors = actions.get(ACTION), self._last.actions[ACTION].actors.lengths
         given = np.zeros(self.num_envs, np.int64) if choices is None else choices.lengths
         rows = self._choices.rows[[] if choices is None else choices.values]
         if self.rules.avatar is not None:
@@ -165,7 +169,8 @@ class GriddlyVectorEnv(EntityVectorEnv):
             commands[given > 0, 0] = rows
             return list(commands)
         cells = self._cells.values[np.repeat(given > 0, num_actors)]
-        return np.split(np.concatenate([cells, rows], 1), np.cumsum(given)[:-1])
+        commands, ends = np.concatenate([cells, rows], 1), np.cumsum(given).tolist()
+        return [commands[start:end] for start, end in pairwise([0, *ends])]
 
     def _end(
         self,
@@ -182,15 +187,20 @@ class GriddlyVectorEnv(EntityVectorEnv):
         info["_final_obs"][lanes] = True
         results = np.full(self.num_envs, None, object)
         for number in ended.tolist():
-            game, outcome, own = self.games[number], outcomes[number], self._lanes(number)
-            if outcome.is_over:
-                rewards[own] += game.finish()
-            told = {int(player): _OUTCOMES[result] for player, result in outcome.results.items()}
+            game, own = self.games[number], self._game_lanes[number]
+            _, is_over, outcome = outcomes[number]
+            told = {
+                int(player): _OUTCOMES[result] for player, result in outcome.get("PlayerResults", {}).items()
+            }
             all_lost = len(told) > 1 and set(told.values()) == {"loss"}
             for player, result in told.items():
                 results[own.start + player - 1] = "draw" if all_lost else result
             if self.starts_over:
                 self._start(number)
+            elif is_over:
+                game.stop()
+            if is_over:
+                rewards[own] += game.settle()
         info["outcome"], info["_outcome"] = results, results != None  # noqa: E711 - element by element
         return self._with_restarted(batch, ended, lanes) if self.starts_over else batch
 

@@ -154,7 +154,7 @@ def test_rewards_of_two_armies_are_those_of_the_engines_own_environment(name: st
         sums, peers, ends = np.zeros(2), np.zeros(2), 0
         for _ in range(250):
             action = venv.action_space.sample(mask=batch)
-            rows = venv._commands(action["action"], batch.actions["action"].actors.lengths)
+            rows = venv.commands(action)
             # Two rows at least, by which it tells armies from avatars.
             padded = [np.concatenate([part, np.zeros((2, 4), np.int32)]) for part in rows]
             batch, rewards, terminated, _, info = venv.step(action)

@@ -1,0 +1,121 @@
+"""`GriddlyActors`: the actors of each lane, and their masks.
+
+What an action does to an object of some type is in the game's file, so the engine is only asked where that
+depends on preconditions that the adapter does not read.
+
+Shape alphabet: A actors, C choices, E lanes, V variables of the game.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...envs import ActionMask
+from ...ragged import RaggedArray
+from .behaviours import ALWAYS, DEPENDS
+from .choices import GriddlyChoices
+from .engine import Game
+from .fill import AVATAR_X, AVATAR_Y, INDEX, IS_COVERED, Lanes, Objects
+from .masks import Actors, ChoiceTable, judge
+from .options import GriddlyOptions
+from .reading import Group
+from .rules import Rules
+
+
+class GriddlyActors:
+    """Finds the actors of all lanes.
+
+    Attributes:
+        cells: int32 (A, 2), the cell of each actor that was found last.
+    """
+
+    def __init__(self, rules: Rules, options: GriddlyOptions, choices: GriddlyChoices) -> None:
+        self._has_avatars, self._turns = rules.avatar is not None, rules.turns
+        self._has_masks, self._choices = options.masks, choices
+        actions, firsts = np.unique(choices.rows[1:, 0], return_index=True)
+        self._actions, self._firsts = [choices.names[action] for action in actions], firsts + 1
+        effects = rules.behaviours.effects(choices.names, rules.objects, rules.variables)
+        self._table = ChoiceTable(
+            choices.vectors,
+            choices.is_relative,
+            effects.table[choices.rows[:, 0]],
+            effects.comparisons,
+            effects.bounds,
+            len(rules.reported),
+        )
+        self.cells = np.zeros((0, 2), np.int32)
+
+    def find(
+        self,
+        games: Sequence[Game],
+        group: Group,
+        objects: Objects,
+        lanes: Lanes,
+        variables: NDArray[np.float32],
+    ) -> ActionMask:
+        """Return the actors of lanes by entity index, and their masks (A, C).
+
+        With avatars these are the players' avatars that are left, else own objects that can do something.
+
+        Args:
+            variables: (E, V) of the game.
+        """
+        find = self._avatars if self._has_avatars else self._units
+        owners, indices, cells = find(group, lanes)
+        actors = Actors(group.games[owners], cells, variables[owners])
+        if self._has_avatars and not self._has_masks:
+            mask = np.ones((len(owners), len(self._choices)), bool)
+        else:
+            effects = judge(objects, group.boards, actors, self._table, self._turns)
+            if self._has_avatars:  # what is above an avatar is judged instead of it
+                effects[lanes.avatars[owners, IS_COVERED] == 1] = ALWAYS
+            mask = self._resolve(effects, games, actors)
+        if not self._has_avatars:
+            able = mask[:, 1:].any(1)
+            owners, indices, cells, mask = owners[able], indices[able], cells[able], mask[able]
+            mask |= not self._has_masks
+        self.cells = cells.astype(np.int32)
+        offsets = np.searchsorted(owners, np.arange(len(group.games) + 1))
+        parts = RaggedArray.unchecked(indices, offsets), RaggedArray.unchecked(mask, offsets.copy())
+        return ActionMask(*parts)
+
+    def _avatars(self, group: Group, lanes: Lanes) -> tuple[NDArray[np.int64], ...]:
+        """Return the avatars that are left: their lanes (A,), entity indices (A,) and cells (A, 2)."""
+        owners = (lanes.avatars[:, INDEX] >= 0).nonzero()[0]
+        avatars = lanes.avatars[owners]
+        return owners, avatars[:, INDEX].copy(), avatars[:, AVATAR_X : AVATAR_Y + 1].copy()
+
+    def _units(self, group: Group, lanes: Lanes) -> tuple[NDArray[np.int64], ...]:
+        """Return the own objects on top of their cells, by lane and entity index, as `_avatars` does."""
+        owners, places = (lanes.tops >= 0).nonzero()
+        indices = lanes.tops[owners, places]
+        order = np.lexsort((indices, owners))
+        owners, indices, places = owners[order], indices[order], places[order]
+        widths = group.boards[group.games[owners], 0]
+        return owners, indices, np.stack([places % widths, places // widths], 1)
+
+    def _resolve(self, effects: NDArray[np.int8], games: Sequence[Game], actors: Actors) -> NDArray[np.bool_]:
+        """Return which choices can do something (A, C), after asking the engine where that depends.
+
+        Args:
+            effects: (A, C) what `judge` returned.
+        """
+        allowed, depends = effects == ALWAYS, effects == DEPENDS
+        if not depends.any():
+            return allowed
+        asked, actions = np.logical_or.reduceat(depends, self._firsts, 1).nonzero()
+        names: dict[int, list[str]] = {}
+        for actor, action in zip(asked.tolist(), actions.tolist(), strict=True):
+            names.setdefault(actor, []).append(self._actions[action])
+        found, width = list(names), len(self._choices)
+        places: list[int] = []
+        for actor, game, cell in zip(
+            found, actors.games[found].tolist(), actors.cells[found].tolist(), strict=True
+        ):
+            answer = games[game].process.get_available_action_ids(cell, names[actor])
+            places += [actor * width + choice for choice in self._choices.columns(answer)]
+        allowed.reshape(-1)[places] = True
+        return allowed

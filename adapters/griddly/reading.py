@@ -1,0 +1,107 @@
+"""`ObjectReader`: the objects of many games, read in the cheapest way that reports all of them.
+
+Shape alphabet: G games, E lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import starmap
+from struct import Struct
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .engine import Game
+from .fill import LACKS_AVATAR, Cells, FeatureLayout, Lists, Objects, read_cells, sort_objects
+from .rules import Rules
+
+
+class Group(NamedTuple):
+    """Games that are read together, and their lanes."""
+
+    boards: NDArray[np.int64]  # (G, 2) width and height
+    is_plain: NDArray[np.bool_]  # (G,) no object but the avatar has an owner or a direction
+    games: NDArray[np.int64]  # (E,) the game of each lane
+    players: NDArray[np.int64]  # (E,) the player of each lane, from 1
+
+
+class ObjectReader:
+    """Reads the objects of games.
+
+    Args:
+        layout: whose `widths` are the numbers that are reported of an object.
+    """
+
+    def __init__(self, rules: Rules, layout: FeatureLayout) -> None:
+        self._layout, self._num_players = layout, rules.num_players
+        self._has_cells, self._asks_avatars = rules.has_cells, rules.avatar_has_variables
+        self._kinds = {name: kind for kind, name in enumerate(rules.objects)}
+        widths = layout.widths.tolist()
+        self._pack = {name: Struct(f"{widths[kind]}f").pack for name, kind in self._kinds.items()}
+        self._nothing = [0.0] * widths[layout.avatar]
+        self._channels = np.zeros(0, np.int64)  # the type of each channel of a cell
+        self._boards: list[Any] = []
+        self._group: Group | None = None
+
+    def group(self, games: Sequence[Game]) -> Group:
+        """Return the arrays that stay as they are until another level is loaded."""
+        boards = [(game.board, game.is_plain) for game in games]
+        if self._group is None or boards != self._boards:
+            self._boards, count = boards, self._num_players
+            self._group = Group(
+                np.array([game.board for game in games], np.int64),
+                np.array([game.is_plain for game in games]),
+                np.repeat(np.arange(len(games)), count),
+                np.tile(np.arange(1, count + 1), len(games)),
+            )
+        return self._group
+
+    def read(self, games: Sequence[Game], group: Group) -> Objects:
+        """Return the objects of all games: from their cells, and of games whose cells lack some, as lists."""
+        if not self._has_cells:
+            return sort_objects(self._read_lists(games, range(len(games))), group.boards, self._layout.widths)
+        if not len(self._channels):
+            self._channels = np.array([self._kinds[name] for name in games[0].object_names()], np.int64)
+        values = np.concatenate([game.read_cells() for game in games])
+        asked = np.full(len(games), self._asks_avatars)
+        cells = Cells(values, self._channels, group.is_plain, self._read_avatars(games, asked), asked)
+        objects, lacks = read_cells(cells, group.boards, self._layout)
+        if lacks.any():
+            asked = asked | (lacks == LACKS_AVATAR)
+            cells = cells._replace(avatars=self._read_avatars(games, asked), is_known=asked)
+            objects, lacks = read_cells(cells, group.boards, self._layout)
+        if lacks.any():
+            owners = np.repeat(np.arange(len(games)), np.diff(objects.ends))
+            found = Lists(objects.values, objects.types, np.ones_like(owners), owners)
+            others = self._read_lists(games, lacks.nonzero()[0].tolist())
+            pairs: Iterable[Any] = zip(found, others, strict=True)
+            lists = Lists(*map(np.concatenate, pairs))
+            objects = sort_objects(lists, group.boards, self._layout.widths)
+        return objects
+
+    def _read_avatars(self, games: Sequence[Game], asked: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """Return what is reported of the avatars of these games (G, width), zeros for the others."""
+        found = np.zeros((len(games), len(self._nothing)), np.float32)
+        if numbers := asked.nonzero()[0].tolist():
+            found[numbers] = [games[number].read_avatar() or self._nothing for number in numbers]
+        return found
+
+    def _read_lists(self, games: Sequence[Game], numbers: Iterable[int]) -> Lists:
+        """Return what the engine reports of all objects of the games with these numbers."""
+        kinds: list[int] = []
+        lengths: list[int] = []
+        packed: list[bytes] = []
+        owners: list[int] = []
+        for number in numbers:
+            # A game's lists are packed before those of the next one exist: so they cost half as much.
+            lists = games[number].read()
+            kinds += [self._kinds[name] for name in lists]
+            lengths += map(len, lists.values())
+            packed += [b"".join(starmap(self._pack[name], objects)) for name, objects in lists.items()]
+            owners += [number] * len(lists)
+        values = np.frombuffer(b"".join(packed), np.float32)
+        return Lists(
+            values, np.array(kinds, np.int64), np.array(lengths, np.int64), np.array(owners, np.int64)
+        )
