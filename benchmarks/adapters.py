@@ -7,29 +7,31 @@ Reported are medians over the blocks, of processor time: waiting for a busy mach
 
     python benchmarks/adapters.py
     python benchmarks/adapters.py --num-envs 64 --blocks 15 --steps 60 --only CartPole Taxi
+    python benchmarks/adapters.py --steps 20 --griddly Clusters Zelda
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import io
-import json
 import math
 import os
 import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import entitize
 import gymnasium
 import numpy as np
-from entitize.adapters.griddly.rules import OBSERVER
+from entitize.adapters.griddly import GriddlyVectorEnv, read_rules
+from entitize.adapters.griddly.library import find_game
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 
+from griddly_peer import GAMES, GriddlyPeers
 from rows import Budget, Row, add_options, rounds, write_rows
 
 
@@ -183,36 +185,29 @@ def measure_atari(blocks: int, steps: int, seconds: float = math.inf) -> tuple[f
     return statistics.median(own) * scale, statistics.median(added) * scale
 
 
-def measure_griddly(blocks: int, steps: int, seconds: float = math.inf) -> tuple[float, float]:
-    """As `measure`, for Griddly's Clusters: its own step is that of Griddly's environment with an entity
-    observer of the same features and masks. What ours adds can be negative: it lets the engine report cells.
+def measure_griddly(name: str, blocks: int, steps: int, seconds: float = math.inf) -> tuple[float, float]:
+    """As `measure`, for a game of Griddly, of 16 lanes or a few less: its own step is that of Griddly's
+    environments with an entity observer of the same features and masks, in the same episodes. What ours adds
+    can be negative: it asks the engine for less.
     """
-    venv = entitize.make_vec("Griddly/Clusters", num_envs=16)
-    with contextlib.redirect_stderr(io.StringIO()):  # gym's warning
-        from griddly import GymWrapper
-    masked = f'"GlobalVariableMapping": {json.dumps(venv.rules.variables)}, "IncludeMasks": true'
-    game = venv.rules.text.replace('"IncludeMasks": false', masked)
-    observers = {"player_observer_type": OBSERVER, "global_observer_type": "None"}
-    peers = [GymWrapper(yaml_string=game, **observers) for _ in range(venv.num_envs)]
-    for peer in peers:
-        peer.reset()
-    batch, _ = venv.reset(seed=1)
+    players = read_rules(find_game(name)).num_players
+    venv = GriddlyVectorEnv(name, 16 // players * players, max_steps=None)
+    batch, info = venv.reset(seed=1)
     venv.action_space.seed(1)
+    peers = GriddlyPeers(venv, info["episode_seed"])
     own, added = [], []
     for block in rounds(blocks + 1, seconds, least=4):
-        adapter = 0.0
+        adapter = theirs = 0.0
         for _ in range(steps):
             actions = venv.action_space.sample(mask=batch)
+            commands = venv.commands(actions)
             start = time.process_time()
-            batch, *_ = venv.step(actions)
+            batch, *_, info = venv.step(actions)
             adapter += time.process_time() - start
-        chosen = [[peer.action_space.sample() for peer in peers] for _ in range(steps)]
-        start = time.process_time()
-        for actions in chosen:
-            for peer, action in zip(peers, actions, strict=True):
-                if peer.step(action)[2]:
-                    peer.reset()
-        theirs = time.process_time() - start
+            prepared = peers.prepare(commands, info["episode_seed"])
+            start = time.process_time()
+            peers.step(prepared)
+            theirs += time.process_time() - start
         if block:
             own.append(theirs)
             added.append(adapter - theirs)
@@ -233,7 +228,9 @@ def children_seconds() -> float:
 
 
 #: Have vector environments of their own, of 16 lanes.
-NATIVE = {"ViZDoom": measure_vizdoom, "Atari": measure_atari, "Griddly": measure_griddly}
+NATIVE = {"ViZDoom": measure_vizdoom, "Atari": measure_atari} | {
+    f"Griddly/{name}": partial(measure_griddly, name) for name in GAMES
+}
 
 
 def bench_rows(budget: Budget) -> Iterator[Row]:
@@ -260,6 +257,7 @@ def main() -> None:
     parser.add_argument("--blocks", type=int, default=9)
     parser.add_argument("--steps", type=int, default=40, help="steps per block")
     parser.add_argument("--only", nargs="*", choices=[*ENVS, *NATIVE], default=[*ENVS, *NATIVE])
+    parser.add_argument("--griddly", nargs="+", metavar="GAME", help="measure these games of Griddly instead")
     add_options(parser)
     options = parser.parse_args()
     if options.rows:
@@ -267,9 +265,12 @@ def main() -> None:
         return
     warnings.simplefilter("ignore")
     print(f"{'environment':18} {'own step':>10} {'adapter':>10} {'ratio':>7}   (us per step and env)")
-    for name in options.only:
-        if name in NATIVE:
-            own, added = NATIVE[name](options.blocks, options.steps)
+    native = NATIVE
+    if options.griddly:
+        native = {f"Griddly/{game}": partial(measure_griddly, game) for game in options.griddly}
+    for name in native if options.griddly else options.only:
+        if name in native:
+            own, added = native[name](options.blocks, options.steps)
         else:
             own, added = measure(ENVS[name], options.num_envs, options.blocks, options.steps)
         verdict = "" if own < 20 else "  ok" if added / own < 0.15 else "  over 15%"

@@ -25,7 +25,7 @@ from rows import Row, read_rows
 
 SCRIPTS = Path(__file__).resolve().parent
 #: What scripts share, and this; none of them is a benchmark.
-SHARED = ("rows", "report", "suite")
+SHARED = ("rows", "griddly_peer", "report", "suite")
 
 #: A script that takes so many times its budget hangs; or Numba compiles for a first time on a busy machine.
 PATIENCE = 6.0
