@@ -204,7 +204,8 @@ def _entities(target: CheckTarget, env: Any) -> gymnasium.Env[Any, Any] | Entity
         _say(f"{name} makes {kind}, which knows no entities: use ez.wrap_vec(env), which is what is checked")
         return _wrapped(wrap_vec, env)
     if isinstance(env, gymnasium.Env):
-        if isinstance(env.observation_space, EntitySpace) or isinstance(env.unwrapped, EntityEnv):
+        is_of_entities = isinstance(getattr(env, "observation_space", None), EntitySpace)
+        if is_of_entities or isinstance(env.unwrapped, EntityEnv):
             _say(f"{name} makes {kind}, an environment of entities")
             return env
         _say(f"{name} makes {kind}, which knows no entities: use ez.wrap(env), which is what is checked")

@@ -156,7 +156,8 @@ class _Single(_Subject):
     """A `gymnasium.Env`."""
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
-        super().__init__(env, type(env.unwrapped).__name__, env.observation_space, env.action_space)
+        spaces = (getattr(env, name, None) for name in ("observation_space", "action_space"))
+        super().__init__(env, type(env.unwrapped).__name__, *spaces)
 
     def reset(self, seed: int | None) -> _Seen:
         return self._seen("reset", *self._returned("reset", 2, lambda: self.env.reset(seed=seed)))

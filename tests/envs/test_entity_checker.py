@@ -329,6 +329,13 @@ def test_an_environment_that_says_it_is_nondeterministic_may_be() -> None:
         del gymnasium.registry["test/Dice-v0"]
 
 
+def test_an_environment_without_spaces_is_found() -> None:
+    env = Plain()
+    del env.observation_space
+    with raises(ez.ConformanceError, "Plain", "observation space", "EntitySpace", "None"):
+        ez.check_entity_env(env)
+
+
 def test_only_environments_can_be_checked() -> None:
     with raises(TypeError, "gymnasium.Env", "EntityVectorEnv", "int"):
         ez.check_entity_env(3)  # type: ignore[arg-type]
