@@ -332,7 +332,7 @@ def test_an_environment_that_says_it_is_nondeterministic_may_be() -> None:
 def test_an_environment_without_spaces_is_found() -> None:
     env = Plain()
     del env.observation_space
-    with raises(ez.ConformanceError, "Plain", "observation space", "EntitySpace", "None"):
+    with raises(ez.errors.ConformanceError, "Plain", "observation space", "EntitySpace", "None"):
         ez.check_entity_env(env)
 
 
