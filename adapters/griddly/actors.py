@@ -19,9 +19,9 @@ from .behaviours import ALWAYS, DEPENDS
 from .choices import GriddlyChoices
 from .engine import Game
 from .fill import AVATAR_X, AVATAR_Y, INDEX, IS_COVERED, Lanes, Objects
-from .masks import Actors, ChoiceTable, judge
+from .masks import ActorTable, ChoiceTable, judge
 from .options import GriddlyOptions
-from .reading import Group
+from .reading import GameGroup
 from .rules import Rules
 
 
@@ -51,7 +51,7 @@ class GriddlyActors:
     def find(
         self,
         games: Sequence[Game],
-        group: Group,
+        group: GameGroup,
         objects: Objects,
         lanes: Lanes,
         variables: NDArray[np.float32],
@@ -65,7 +65,7 @@ class GriddlyActors:
         """
         find = self._avatars if self._has_avatars else self._units
         owners, indices, cells = find(group, lanes)
-        actors = Actors(group.games[owners], cells, variables[owners])
+        actors = ActorTable(group.games[owners], cells, variables[owners])
         if self._has_avatars and not self._has_masks:
             mask = np.ones((len(owners), len(self._choices)), bool)
         else:
@@ -82,13 +82,13 @@ class GriddlyActors:
         parts = RaggedArray.unchecked(indices, offsets), RaggedArray.unchecked(mask, offsets.copy())
         return ActionMask(*parts)
 
-    def _avatars(self, group: Group, lanes: Lanes) -> tuple[NDArray[np.int64], ...]:
+    def _avatars(self, group: GameGroup, lanes: Lanes) -> tuple[NDArray[np.int64], ...]:
         """Return the avatars that are left: their lanes (A,), entity indices (A,) and cells (A, 2)."""
         owners = (lanes.avatars[:, INDEX] >= 0).nonzero()[0]
         avatars = lanes.avatars[owners]
         return owners, avatars[:, INDEX].copy(), avatars[:, AVATAR_X : AVATAR_Y + 1].copy()
 
-    def _units(self, group: Group, lanes: Lanes) -> tuple[NDArray[np.int64], ...]:
+    def _units(self, group: GameGroup, lanes: Lanes) -> tuple[NDArray[np.int64], ...]:
         """Return the own objects on top of their cells, by lane and entity index, as `_avatars` does."""
         owners, places = (lanes.tops >= 0).nonzero()
         indices = lanes.tops[owners, places]
@@ -97,7 +97,9 @@ class GriddlyActors:
         widths = group.boards[group.games[owners], 0]
         return owners, indices, np.stack([places % widths, places // widths], 1)
 
-    def _resolve(self, effects: NDArray[np.int8], games: Sequence[Game], actors: Actors) -> NDArray[np.bool_]:
+    def _resolve(
+        self, effects: NDArray[np.int8], games: Sequence[Game], actors: ActorTable
+    ) -> NDArray[np.bool_]:
         """Return which choices can do something (A, C), after asking the engine where that depends.
 
         Args:

@@ -49,7 +49,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Behaviour:
-    """What an action does between objects of some types."""
+    """The effect of an action between objects of some types."""
 
     action: str
     source: Side
@@ -75,7 +75,7 @@ class Behaviour:
 
 
 class Effects(NamedTuple):
-    """What each action, by an object of a type, does to an object of another."""
+    """The effects of each action by an object of a type on an object of another."""
 
     #: int16 (actions, T, T + 2) of NEVER, ALWAYS or DEPENDS, or FIRST_TEST and the number of a test: it does
     #: something where that holds. The last two objects are EMPTY and BOUNDARY.

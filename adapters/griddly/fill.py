@@ -53,8 +53,8 @@ class FeatureLayout(NamedTuple):
     window: NDArray[np.int64]  # width, height, offsets and whether it turns; empty: the whole board
 
 
-class Cells(NamedTuple):
-    """What the engine reports of the cells of games.
+class CellReports(NamedTuple):
+    """The reports of the engine on the cells of games.
 
     A cell has a channel for each type, each player from 0 (nobody) on, and each direction: upwards or none,
     right, down, left.
@@ -113,7 +113,7 @@ def sort_objects(lists: Lists, boards: NDArray[np.int64], widths: NDArray[np.int
 
 @compiled
 def read_cells(
-    cells: Cells, boards: NDArray[np.int64], layout: FeatureLayout
+    cells: CellReports, boards: NDArray[np.int64], layout: FeatureLayout
 ) -> tuple[Objects, NDArray[np.int64]]:
     """Return the objects in the cells of games, on boards (G, 2), and what these lack of each game (G,).
 

@@ -1,4 +1,4 @@
-"""What actors can do, from the types of the objects in the cells that their actions reach.
+"""The choices that actors have, from the types of the objects in the cells that their actions reach.
 
 Shape alphabet: A actors, C choices, G games, N objects of all games, T entity types.
 """
@@ -28,8 +28,8 @@ class ChoiceTable(NamedTuple):
     first_variable: int  # of an object, among what is reported of it
 
 
-class Actors(NamedTuple):
-    """Who acts; each is the object on top of its cell."""
+class ActorTable(NamedTuple):
+    """The objects that act; each is on top of its cell."""
 
     games: NDArray[np.int64]  # (A,)
     cells: NDArray[np.int64]  # (A, 2)
@@ -38,7 +38,7 @@ class Actors(NamedTuple):
 
 @compiled
 def judge(
-    objects: Objects, boards: NDArray[np.int64], actors: Actors, table: ChoiceTable, turns: bool
+    objects: Objects, boards: NDArray[np.int64], actors: ActorTable, table: ChoiceTable, turns: bool
 ) -> NDArray[np.int8]:
     """Return what each choice of each actor (A, C) can do: behaviours.NEVER, ALWAYS or DEPENDS.
 

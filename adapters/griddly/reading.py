@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .engine import Game
-from .fill import LACKS_AVATAR, Cells, FeatureLayout, Lists, Objects, read_cells, sort_objects
+from .fill import LACKS_AVATAR, CellReports, FeatureLayout, Lists, Objects, read_cells, sort_objects
 from .rules import Rules
 
 
-class Group(NamedTuple):
+class GameGroup(NamedTuple):
     """Games that are read together, and their lanes."""
 
     boards: NDArray[np.int64]  # (G, 2) width and height
@@ -43,14 +43,14 @@ class ObjectReader:
         self._nothing = [0.0] * widths[layout.avatar]
         self._channels = np.zeros(0, np.int64)  # the type of each channel of a cell
         self._boards: list[Any] = []
-        self._group: Group | None = None
+        self._group: GameGroup | None = None
 
-    def group(self, games: Sequence[Game]) -> Group:
+    def group(self, games: Sequence[Game]) -> GameGroup:
         """Return the arrays that stay as they are until another level is loaded."""
         boards = [(game.board, game.is_plain) for game in games]
         if self._group is None or boards != self._boards:
             self._boards, count = boards, self._num_players
-            self._group = Group(
+            self._group = GameGroup(
                 np.array([game.board for game in games], np.int64),
                 np.array([game.is_plain for game in games]),
                 np.repeat(np.arange(len(games)), count),
@@ -58,7 +58,7 @@ class ObjectReader:
             )
         return self._group
 
-    def read(self, games: Sequence[Game], group: Group) -> Objects:
+    def read(self, games: Sequence[Game], group: GameGroup) -> Objects:
         """Return the objects of all games: from their cells, and of games whose cells lack some, as lists."""
         if not self._has_cells:
             return sort_objects(self._read_lists(games, range(len(games))), group.boards, self._layout.widths)
@@ -66,7 +66,7 @@ class ObjectReader:
             self._channels = np.array([self._kinds[name] for name in games[0].object_names()], np.int64)
         values = np.concatenate([game.read_cells() for game in games])
         asked = np.full(len(games), self._asks_avatars)
-        cells = Cells(values, self._channels, group.is_plain, self._read_avatars(games, asked), asked)
+        cells = CellReports(values, self._channels, group.is_plain, self._read_avatars(games, asked), asked)
         objects, lacks = read_cells(cells, group.boards, self._layout)
         if lacks.any():
             asked = asked | (lacks == LACKS_AVATAR)

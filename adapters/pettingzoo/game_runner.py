@@ -82,7 +82,7 @@ class GameRunner:
         return pending
 
     def play_arrays(self, actions: NDArray[np.int64]) -> tuple[NDArray[np.float64], dict[int, FinalStep]]:
-        """As `play`, for games of which all possible agents are learners, by `ParallelGame.step_arrays`.
+        """Play games of which all possible agents are learners as `play` does, by `ParallelGame.step_arrays`.
 
         Args:
             actions: of the agents of the first game, then of the second, and so on (B,).
