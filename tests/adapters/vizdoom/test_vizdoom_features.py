@@ -1,5 +1,6 @@
 """Entities and global features, compared with what the engine reports of the same state."""
 
+import functools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -216,19 +217,17 @@ def test_walls_are_the_lines_near_the_player() -> None:
 
 
 def test_a_finer_screen_shows_the_same_game() -> None:
-    options = ({}, {"resolution": "640x480"}, {"render_mode": "rgb_array"})
-    with (
-        ez.make_vec("ViZDoom/defend_the_line", **options[0]) as coarse,
-        ez.make_vec("ViZDoom/defend_the_line", **options[1]) as fine,
-        ez.make_vec("ViZDoom/defend_the_line", **options[2]) as drawn,
-    ):
+    # All objects: of those that are almost hidden, a finer screen may show a pixel where a coarse one shows none.
+    make = functools.partial(ez.make_vec, "ViZDoom/defend_the_line", visible_only=False)
+    with make() as coarse, make(resolution="640x480") as fine, make(render_mode="rgb_array") as drawn:
+        coarse.action_space.seed(5)
         envs = [coarse, fine, drawn]
         batches = [env.reset(seed=5)[0] for env in envs]
         for _ in range(15):
             assert drawn.render()[0].shape == (240, 320, 3)
             players = [batch.entities["Player"].values for batch in batches]
             assert (players[0] == players[1]).all() and (players[0] == players[2]).all()
-            places = [batch.entities["Monster"][0][:3, :2] for batch in batches]
-            assert np.allclose(places[0], places[1]) and np.allclose(places[0], places[2])
+            places = [batch.entities["Monster"][0][:, :2] for batch in batches]
+            assert len(places[0]) and (places[0] == places[1]).all() and (places[0] == places[2]).all()
             action = coarse.action_space.sample(mask=batches[0])
             batches = [env.step(action)[0] for env in envs]
