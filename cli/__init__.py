@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from .play import record_video as record_video
     from .report import write_report as write_report
     from .serve import decide as decide
-    from .train import stop_on_signals as stop_on_signals
     from .video import COLOURS as COLOURS
     from .video import FRAME_HEIGHT as FRAME_HEIGHT
     from .video import LEGEND_WIDTH as LEGEND_WIDTH

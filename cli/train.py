@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import signal
-import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 
 import gymnasium
 
@@ -32,8 +28,7 @@ from ..experiments import (
 )
 from ..experiments.arguments import peek
 from ..trainers import RankError, RunLockedError
-
-_NOTICE = "\nstopping: the update at hand is finished and a checkpoint written; Ctrl-C again ends at once\n"
+from ..trainers.stopping import stop_on_signals
 
 #: The environment of `--listen`.
 LISTEN = "entitize.adapters.programs:listen"
@@ -126,27 +121,3 @@ def default_run_folder(config: TrainConfig) -> Path:
     """Return runs/<environment>-<time>."""
     name = re.split(r"[/:]", config.env.id)[-1]
     return Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-
-
-@contextmanager
-def stop_on_signals(stop: threading.Event) -> Iterator[None]:
-    """Set `stop` at the first SIGINT or SIGTERM; raise KeyboardInterrupt at the second.
-
-    Outside of the main thread, where Python handles no signals, nothing changes.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-        os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, _NOTICE.encode())
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -8,10 +8,11 @@ Shape alphabet: T steps, E environments.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,18 +31,20 @@ from .compatibility import check_samples, checked_callbacks, checked_module, che
 from .config import PPOConfig
 from .learners.learner import Learner, make_learner
 from .learners.optimizer import make_optimizer, place, set_learning_rate
-from .progress import Detail, detail_of, shown_progress
+from .progress import Detail, Show, detail_of, shown_progress
 from .ranks import Ranks
 from .rollout import Samples
 from .rollout_source import RolloutSource
-from .runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from .runs.checkpoint import Checkpoint, read_checkpoint
 from .runs.guard import Snapshot, check_batch, check_module, naming_update
 from .runs.run_folder import RunFolder
-from .runs.run_origin import note_origin, open_run, run_folder
+from .runs.run_origin import note_origin
+from .runs.run_start import open_run, run_folder
 from .runs.tracking import Tracker, TrackerName
 from .runs.trainer_state import EvolvingVectorEnv, capture, derived_seed, restore
 from .schedule import annealed, is_due, thread_count
 from .starting_policy import StartingPolicy, policy_parameters
+from .stopping import ending_on_signals
 
 #: Called after every update with the trainer and its metrics; a true result stops the training.
 Callback = Callable[["PPO", dict[str, float]], bool | None]
@@ -163,7 +166,10 @@ class PPO:
         last update's metrics. Unless `progress` is false, progress is shown on standard error: a bar on a
         terminal, a line every ten seconds elsewhere; "full" adds losses and shares of time.
 
+        Ctrl-C and SIGTERM end it after the update at hand, with a checkpoint in `run_dir`; a second at once.
+
         Raises:
+            KeyboardInterrupt, SystemExit: Ctrl-C or SIGTERM ended it.
             TypeError, ValueError: `total_timesteps` or `max_seconds` is no number or not positive.
             RunLockedError: another process or trainer trains in `run_dir`.
             RuntimeError: another trainer has continued the run in `run_dir` since.
@@ -178,31 +184,28 @@ class PPO:
             detail = "none"
         self._total = self.config.total_timesteps if total_timesteps is None else total_timesteps
         self._max_seconds = max_seconds
-        with self._training():
+        with self._training() as stop:
             remaining = None if max_seconds is None else max_seconds - self.elapsed_seconds
             with shown_progress(detail, self._total, remaining, self.step) as show:
-                return self._train(show)
+                return self._train(show, stop)
 
     @contextmanager
-    def _training(self) -> Iterator[None]:
-        """Keep the run folder, if any, locked and its files open."""
-        if self._run is None:
-            yield
-            return
-        with self._run.locked():
-            if self._fraction_done(self.step) < 1:
-                note_origin(self._run.path, self.step, self.device)
-            try:
-                yield
-            finally:
-                self._run.close()
+    def _training(self) -> Iterator[threading.Event]:
+        """Keep the run folder, if any, locked and its files open; gives the event that ends the training."""
+        with ending_on_signals() as stop, ExitStack() as resources:
+            if self._run is not None:
+                resources.enter_context(self._run.locked())
+                resources.callback(self._run.close)
+                if self._fraction_done(self.step) < 1:
+                    note_origin(self._run.path, self.step, self.device)
+            yield stop
 
-    def _train(self, show: Callable[[int, dict[str, float]], None]) -> dict[str, float]:
+    def _train(self, show: Show, stop: threading.Event) -> dict[str, float]:
         metrics: dict[str, float] = {}
         while self._fraction_done(self.step) < 1:
             metrics = self._iterate()
             show(self.step, metrics)
-            stops = [callback(self, metrics) for callback in self.callbacks]
+            stops = [stop.is_set(), *(callback(self, metrics) for callback in self.callbacks)]
             step_before = self.step - self._num_samples
             if self._run and is_due(step_before, self.step, self.config.checkpoint_interval):
                 self.save_checkpoint()
@@ -369,10 +372,7 @@ class PPO:
         if self._run is None:
             raise RuntimeError("a trainer without run_dir writes no checkpoints")
         tensors, metadata = capture(self)
-        with self._run.locked():
-            path = write_checkpoint(
-                self._run.checkpoints, self.step, tensors, metadata, keep=self.config.keep_checkpoints
-            )
+        path = self._run.save(self.step, tensors, metadata, self.config.keep_checkpoints)
         self._saved_step = self.step
         if self.config.reset_at_checkpoint:
             self.collector.shown = None

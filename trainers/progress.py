@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _FIRST = "first update: kernels are compiled at first use, which can take half a minute"
 _PATIENCE = 3.0
 
+#: Shows the environment steps so far and the metrics of an update.
+Show = Callable[[int, Mapping[str, float]], None]
+
 #: How much a line of progress says: nothing, the essentials, or losses and shares of time as well.
 Detail = Literal["none", "short", "full"]
 
@@ -46,12 +49,10 @@ def detail_of(progress: bool | Detail) -> Detail:
 
 
 @contextmanager
-def shown_progress(
-    detail: Detail, total: int, max_seconds: float | None, start: int
-) -> Iterator[Callable[[int, Mapping[str, float]], None]]:
+def shown_progress(detail: Detail, total: int, max_seconds: float | None, start: int) -> Iterator[Show]:
     """Show progress on standard error, unless `detail` is "none" or rich is not installed.
 
-    Gives the function to call after every update with the environment steps so far and the metrics.
+    Gives the function to call after every update.
     """
     if detail == "none" or start >= total or importlib.util.find_spec("rich") is None:
         yield lambda step, metrics: None

@@ -186,11 +186,11 @@ def _setpriv() -> str | None:
 
 @contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Start processes that Ctrl-C does not end: a training that is interrupted still has a step to finish."""
+    """Start processes that Ctrl-C and SIGTERM do not end: a training that is stopped finishes its update."""
     if sys.platform == "win32":
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited by the process
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})  # inherited by the process
     try:
         yield
     finally:

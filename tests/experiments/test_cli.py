@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import entitize as ez
 import gymnasium
 import pytest
-from entitize.cli import COMMANDS, stop_on_signals
+from entitize.cli import COMMANDS
 from entitize.experiments import CONFIGS, TrainConfig, read_config, read_run_config
 from entitize.policies import RogueNetConfig
 from entitize.ragged.compiled import cache_folder
@@ -205,7 +204,7 @@ def test_a_run_without_its_checkpoints_is_not_started_again(
     run = tmp_path / "run"
     shutil.copytree(trained, run)
     shutil.rmtree(run / "checkpoints")
-    code, _, err = entitize("train", "--resume", run, "--ppo.checkpoint-interval", 16)
+    code, _, err = entitize("train", "--resume", run)
     assert code == 2
     assert re.search(mentions(str(run / "checkpoints"), 32), err)
     assert steps(run) == [16, 32]
@@ -241,14 +240,6 @@ def test_a_signal_ends_training_after_the_update_with_a_checkpoint(
     assert steps(tmp_path / "run") == [16]
     assert (tmp_path / "run" / "checkpoints" / "step_000000000016").is_dir()
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
-
-
-def test_a_second_signal_ends_at_once() -> None:
-    stop = threading.Event()
-    with pytest.raises(KeyboardInterrupt), stop_on_signals(stop):
-        signal.raise_signal(signal.SIGINT)
-        assert stop.is_set()
-        signal.raise_signal(signal.SIGINT)
 
 
 def test_no_episodes_are_refused(entitize: Run, trained: Path) -> None:

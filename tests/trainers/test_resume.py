@@ -115,7 +115,7 @@ def test_a_run_killed_before_its_first_checkpoint_starts_again(
 def test_a_run_whose_checkpoints_are_gone_is_not_started_again(
     toy_policy: Any, toy_venv: Any, tmp_path: Path
 ) -> None:
-    config = PPOConfig(**OPTIONS, checkpoint_interval=24)
+    config = PPOConfig(**OPTIONS)
     PPO(toy_policy(), toy_venv(4), config, tmp_path).train(72)
     shutil.rmtree(tmp_path / "checkpoints")
     with raises(CheckpointError, str(tmp_path / "checkpoints"), 72):

@@ -22,7 +22,7 @@ from ...policies import CheckpointError, Policy, frozen_weights
 from ...policies.checkpoint import MALFORMED, in_short
 from ...policies.rogue_net import RogueNet
 from ..learners.optimizer import move_to, optimizer_for, set_learning_rate
-from ..runs.checkpoint import Checkpoint, checkpoint_paths, clear_leftovers, read_checkpoint, write_checkpoint
+from ..runs.checkpoint import Checkpoint, read_checkpoint
 from ..runs.guard import NonFiniteError, Snapshot, check_module
 from ..runs.run_folder import RunFolder
 from ..runs.run_origin import note_origin
@@ -247,12 +247,9 @@ class BehaviorCloning:
     # -- runs and checkpoints -------------------------------------------------------------------------------
 
     def _open_run(self, run: RunFolder, resume: bool) -> None:
-        paths = checkpoint_paths(run.checkpoints)
-        if not resume and (paths or run.metrics.exists()):
-            raise FileExistsError(f"{run.path} contains a run already: resume it or choose another folder")
-        clear_leftovers(run.checkpoints)
-        if paths:
-            self._restore(read_checkpoint(paths[-1]))
+        checkpoint = run.newest_checkpoint(resume)
+        if checkpoint is not None:
+            self._restore(read_checkpoint(checkpoint))
         run.purge(self.step)
         dataset, network = self.demonstrations.dataset, type(self.policy).__name__
         env, kwargs = dataset.metadata.get("env"), dataset.metadata.get("kwargs", {})
@@ -287,7 +284,7 @@ class BehaviorCloning:
         if self._best is not None:
             tensors["best"] = self._best[2]
             metadata["best"] = {"epoch": self._best[0], "log_likelihood": self._best[1]}
-        return write_checkpoint(self._run.checkpoints, self.step, tensors, metadata, keep=3)
+        return self._run.save(self.step, tensors, metadata, keep=3)
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         """Continue from a checkpoint; nothing has changed if this raises.

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from ...files import parse_json, read_regular, replace_file
-from ...policies import CheckpointError
+from ...policies import CheckpointError, checkpoint_paths
+from .run_origin import last_saved_step, note_checkpoint
 from .tracking import Tracker, TrackerName, Tracking
 from .yaml_numbers import NumberDumper
 
@@ -90,6 +91,8 @@ else:
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
+
+    from .checkpoint import Tensors
 
 #: The file with the configuration of a run, in its folder.
 CONFIG = "config.yaml"
@@ -193,21 +196,39 @@ class RunFolder:
         self._purge_step = None  # a file opened later continues from this one
         return writer
 
-    def check_not_lost(self, step: int) -> None:
-        """Check that a run without checkpoints was ended before `step`, by which it must have written one.
+    def newest_checkpoint(self, resume: bool) -> Path | None:
+        """Return the checkpoint to continue from; None: there was none yet, and the run starts at step 0.
 
         Raises:
-            CheckpointError: it was trained for longer.
+            FileExistsError: the folder contains a run and `resume` is false.
+            CheckpointError: all checkpoints are gone.
         """
-        if not self.metrics.exists():
-            return
-        lines = _lines(self.metrics)
-        logged = max((found for line in lines if (found := _step_of(line)) < 2**63), default=0)
-        if logged >= step:
+        from .checkpoint import clear_leftovers
+
+        paths = checkpoint_paths(self.checkpoints)
+        if not resume and (paths or self.metrics.exists()):
+            raise FileExistsError(f"{self.path} contains a run already: resume it or choose another folder")
+        if resume and not paths and (saved_step := last_saved_step(self.path)) is not None:
             raise CheckpointError(
-                f"{self.path}: the run was trained for {logged} steps, but its checkpoints are missing; put"
-                f" them back into {self.checkpoints}, or start a run in another folder"
+                f"{self.path}: the run had a checkpoint of step {saved_step}, but it has none now: put it"
+                f" back into {self.checkpoints}, or start a run in another folder"
             )
+        clear_leftovers(self.checkpoints)
+        return paths[-1] if paths else None
+
+    def save(self, step: int, tensors: Tensors, metadata: Mapping[str, Any], keep: int) -> Path:
+        """Write the checkpoint of `step`, drop all but the newest `keep`, and note it in `run.json`.
+
+        Raises:
+            RunLockedError, RuntimeError: another trainer works, or has worked, in the folder.
+            CheckpointError: the system refused to write.
+        """
+        from .checkpoint import write_checkpoint  # only here: readers of metrics do without torch
+
+        with self.locked():
+            path = write_checkpoint(self.checkpoints, step, tensors, metadata, keep)
+            note_checkpoint(self.path, step)
+        return path
 
     def purge(self, step: int) -> None:
         """Drop the metrics after `step`, and a last line that a kill cut short."""

@@ -1,4 +1,4 @@
-"""Start or resume a run: its `config.yaml`, and `run.json` with the code and the machine of each start."""
+"""`run.json`: the code and the machine of each start of a run, and its newest checkpoint. It only informs."""
 
 from __future__ import annotations
 
@@ -6,98 +6,22 @@ import json
 import logging
 import platform
 import subprocess
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from types import NoneType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-import torch
-
-from ...envs import EntityVectorEnv
 from ...files import parse_json, read_regular, replace_file
-from ...policies import Policy
 from ...ragged import available_cores
 from ...version import __version__
-from ..config import PPOConfig
-from ..rollout_source import RolloutSource
-from .checkpoint import checkpoint_paths, clear_leftovers
-from .run_folder import RunFolder
-from .tracking import Tracker, TrackerName, Tracking
 
-
-def run_folder(
-    run_dir: str | Path | RunFolder | None, resume: bool, track: TrackerName | Tracker | None = None
-) -> RunFolder | None:
-    """Return the run folder at `run_dir`, which must exist to `resume`, with a tracker if `track` is one.
-
-    Raises:
-        TypeError: `run_dir` is no path, or `track` no tracker.
-        ValueError: there is nothing to resume or to track without a `run_dir`, or no such tracker.
-        ModuleNotFoundError: the tracker is not installed.
-        FileNotFoundError, NotADirectoryError: there is no such folder.
-    """
-    if run_dir is None:
-        if resume:
-            raise ValueError("PPO: resume=True needs a run_dir, got None")
-        if track is not None:
-            raise ValueError(f"PPO: track={track!r} needs a run_dir, got None")
-        return None
-    if isinstance(run_dir, RunFolder):
-        if track is not None:
-            run_dir.tracking = Tracking(track, run_dir.path)
-        return run_dir
-    if not isinstance(run_dir, str | Path):
-        raise TypeError(f"PPO: run_dir: expected a path, got {run_dir!r}")
-    return RunFolder(run_dir, resume, track)
-
-
-class RunTrainer(Protocol):
-    """Interface of a trainer that has a run folder, such as `PPO`."""
-
-    policy: Policy
-    venv: EntityVectorEnv | RolloutSource
-    config: PPOConfig
-    step: int
-
-    def restore(self, checkpoint: Any) -> None:
-        """Continue from a checkpoint, given as a path."""
-        ...
-
-
-def open_run(trainer: RunTrainer, run: RunFolder, resume: bool) -> None:
-    """Prepare the folder `run` for `trainer`, and restore the newest checkpoint to resume.
-
-    Raises:
-        FileExistsError: the folder contains a run and `resume` is false.
-        CheckpointError: the checkpoint is corrupt, foreign or missing.
-    """
-    paths = checkpoint_paths(run.checkpoints)
-    if not resume and (paths or run.metrics.exists()):
-        raise FileExistsError(f"{run.path} contains a run already: resume it or choose another folder")
-    if not paths:
-        rollout = trainer.config.num_steps * trainer.venv.num_envs
-        run.check_not_lost(trainer.config.checkpoint_interval + rollout)
-    clear_leftovers(run.checkpoints)
-    if paths:
-        trainer.restore(paths[-1])
-    run.purge(trainer.step)
-    run.write_config(run_config(trainer.policy, trainer.venv, trainer.config))
-
-
-def run_config(policy: Policy, venv: EntityVectorEnv | RolloutSource, config: PPOConfig) -> dict[str, Any]:
-    """Return `config.yaml` of a run made in Python, in the format of `entitize train`.
-
-    The environment's id is None unless `make_vec` made it from a name.
-    """
-    spec = venv.vector_spec
-    env = {"id": None, "num_envs": venv.num_envs} if spec is None else asdict(spec)
-    network = type(policy).__name__
-    options = "net" if network == "RogueNet" else "baseline"
-    return {"env": env, "network": network, options: policy.config, "ppo": asdict(config)}
-
+if TYPE_CHECKING:
+    import torch
 
 RUN_ORIGIN = "run.json"
+
 _CHECKOUT = Path(__file__).resolve().parents[2]
 
 
@@ -118,6 +42,8 @@ class RunPart:
 
 def note_origin(run: Path, step: int, device: torch.device) -> None:
     """Note that this process trains `run` from `step` on; parts that nothing is left of are dropped."""
+    import torch  # only here: readers do without
+
     part = RunPart(
         step,
         datetime.now(UTC).isoformat(timespec="seconds"),
@@ -129,20 +55,29 @@ def note_origin(run: Path, step: int, device: torch.device) -> None:
         platform.python_version(),
         torch.__version__,
     )
-    kept = [earlier for earlier in _known_parts(run) if earlier.from_step < step]
-    content = json.dumps({"parts": [asdict(one) for one in [*kept, part]]}, indent=1)
-    replace_file(run / RUN_ORIGIN, content.encode())
+    parts, saved_step = _known(run)
+    _write(run, [*(one for one in parts if one.from_step < step), part], saved_step if step else None)
 
 
-def _known_parts(run: Path) -> list[RunPart]:
-    """Return the parts noted so far; a file that can't be read is set aside, as it only informs."""
+def note_checkpoint(run: Path, step: int) -> None:
+    """Note that `run` has a checkpoint of `step`."""
+    _write(run, _known(run)[0], step)
+
+
+def _write(run: Path, parts: Sequence[RunPart], saved_step: int | None) -> None:
+    content = {"parts": [asdict(part) for part in parts], "saved_step": saved_step}
+    replace_file(run / RUN_ORIGIN, json.dumps(content, indent=1).encode())
+
+
+def _known(run: Path) -> tuple[list[RunPart], int | None]:
+    """Return what was noted so far; a file that can't be read is set aside."""
     try:
-        return read_origin(run)
+        return _read(run)
     except ValueError as error:
         aside = run / f"{RUN_ORIGIN}.unreadable"
         (run / RUN_ORIGIN).replace(aside)
         logging.getLogger(__name__).warning("%s; moved to %s", error, aside.name)
-        return []
+        return [], None
 
 
 def read_origin(run: Path) -> list[RunPart]:
@@ -151,15 +86,28 @@ def read_origin(run: Path) -> list[RunPart]:
     Raises:
         ValueError: the file can't be read as one.
     """
+    return _read(run)[0]
+
+
+def last_saved_step(run: Path) -> int | None:
+    """Return the step of the newest checkpoint that was written into `run`; None: there was none."""
+    return _known(run)[1]
+
+
+def _read(run: Path) -> tuple[list[RunPart], int | None]:
     path = run / RUN_ORIGIN
     if not path.exists():
-        return []
+        return [], None
     names = [field.name for field in fields(RunPart)]
     try:
-        parts = parse_json(read_regular(path, links=True))["parts"]
-        return [_checked(RunPart(**{name: part[name] for name in names})) for part in parts]
+        content: dict[str, Any] = parse_json(read_regular(path, links=True))
+        parts = [_checked(RunPart(**{name: part[name] for name in names})) for part in content["parts"]]
+        saved_step = content.get("saved_step")  # missing in runs of version 0.1
+        if not isinstance(saved_step, int | NoneType):
+            raise TypeError(f"saved_step: expected a number or null, got {saved_step!r}")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} can't be used: {error!r}") from error
+    return parts, saved_step
 
 
 def _checked(part: RunPart) -> RunPart:

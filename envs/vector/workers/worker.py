@@ -50,7 +50,10 @@ def work(connection: Connection, pickled_env_fn: bytes, lanes: range, num_envs: 
     Args:
         lanes: its own, out of `num_envs`.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    # Both reach all processes of a group, and are the parent's to handle. Programs that an environment starts
+    # inherit the first, not the second: it is how they are told to end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda number, frame: None)
     try:
         _run(connection, pickled_env_fn, lanes, num_envs)
     except (EOFError, BrokenPipeError, ConnectionResetError):

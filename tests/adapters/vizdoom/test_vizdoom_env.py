@@ -287,13 +287,14 @@ def test_an_engine_that_dies_names_its_lane() -> None:
             venv.step({})
 
 
-def test_an_interrupt_does_not_end_the_engines() -> None:
-    """Ctrl-C is sent to all processes of a terminal; a training that it stops finishes its update."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_does_not_end_the_engines(number: signal.Signals) -> None:
+    """Both are sent to all processes of a group; a training that they stop finishes its update."""
     with ez.make_vec("ViZDoom/basic", 2) as venv:
         before = children()
         venv.reset(seed=1)
         for engine in children() - before:
-            os.kill(engine, signal.SIGINT)
+            os.kill(engine, number)
         for _ in range(20):
             venv.step({})
 

@@ -217,7 +217,7 @@ def test_walls_are_the_lines_near_the_player() -> None:
 
 
 def test_a_finer_screen_shows_the_same_game() -> None:
-    # All objects: of those that are almost hidden, a finer screen may show a pixel where a coarse one shows none.
+    # Also those off the screen: a finer one may show a pixel of an object where a coarse one shows none.
     make = functools.partial(ez.make_vec, "ViZDoom/defend_the_line", visible_only=False)
     with make() as coarse, make(resolution="640x480") as fine, make(render_mode="rgb_array") as drawn:
         coarse.action_space.seed(5)

@@ -1,0 +1,135 @@
+"""Ctrl-C and SIGTERM: nothing is lost, in this process and in one with worker processes."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from entitize.trainers import PPO, PPOConfig, checkpoint_paths, read_metrics, step_of
+
+from waiting import wait_until
+
+CONFIG = PPOConfig(total_timesteps=144, num_steps=6, minibatch_size=12, update_epochs=1)
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def handlers() -> list[Any]:
+    return [signal.getsignal(number) for number in SIGNALS]
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_ends_training_after_the_update_at_hand(
+    toy_policy: Any, toy_venv: Any, tmp_path: Path, number: signal.Signals
+) -> None:
+    before = handlers()
+    trainer = PPO(toy_policy(), toy_venv(4), CONFIG, tmp_path)
+    collect = trainer.collect
+
+    def interrupted() -> Any:
+        if trainer.step == 24:
+            signal.raise_signal(number)
+        return collect()
+
+    trainer.collect = interrupted  # type: ignore[method-assign]
+    expected = KeyboardInterrupt if number == signal.SIGINT else SystemExit
+    with pytest.raises(expected) as caught:
+        trainer.train()
+    if isinstance(caught.value, SystemExit):
+        assert caught.value.code == 128 + signal.SIGTERM
+    assert handlers() == before
+    assert [line["step"] for line in read_metrics(tmp_path / "metrics.jsonl")] == [24, 48]
+    assert step_of(checkpoint_paths(tmp_path / "checkpoints")[-1]) == 48
+
+    resumed = PPO(toy_policy(), toy_venv(4), CONFIG, tmp_path, resume=True)
+    resumed.train()
+    assert (resumed.step, resumed.updates) == (144, 6)
+
+
+def test_a_second_signal_ends_at_once(toy_policy: Any, toy_venv: Any, tmp_path: Path) -> None:
+    trainer = PPO(toy_policy(), toy_venv(4), CONFIG, tmp_path)
+
+    def collect() -> Any:
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+
+    trainer.collect = collect  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+    assert not checkpoint_paths(tmp_path / "checkpoints")
+
+
+def test_handlers_of_a_program_are_kept(toy_policy: Any, toy_venv: Any) -> None:
+    received: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: received.append(number))
+    try:
+        trainer = PPO(toy_policy(), toy_venv(4), CONFIG)
+        trainer.callbacks.append(lambda trainer, metrics: signal.raise_signal(signal.SIGTERM))
+        trainer.train(48)
+        assert (trainer.step, received) == (48, [signal.SIGTERM, signal.SIGTERM])
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+PROGRAM = """
+import sys
+import entitize as ez
+
+if __name__ == "__main__":
+    with ez.make_vec("MultiSnake", 4, num_workers=2) as venv:
+        policy = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1)
+        config = ez.PPOConfig(total_timesteps=10**9, num_steps=8, minibatch_size=32)
+        ez.PPO(policy, venv, config, sys.argv[1]).train()
+"""
+COMMAND = (
+    *(
+        "-m",
+        "entitize",
+        "train",
+        "--env.id",
+        "MultiSnake",
+        "--env.num-envs",
+        "4",
+        "--env.kwargs",
+        "num_workers=2",
+    ),
+    *("--net.d-model", "8", "--net.n-layer", "1", "--ppo.num-steps", "8", "--ppo.minibatch-size", "32"),
+    *("--ppo.total-timesteps", "1000000000", "--run"),
+)
+
+
+@pytest.mark.full
+@pytest.mark.skipif(sys.platform == "win32", reason="groups of processes are POSIX's")
+@pytest.mark.parametrize("kind", ["program", "command"])
+def test_a_group_of_processes_that_is_told_to_end_keeps_everything(kind: str, tmp_path: Path) -> None:
+    """As service managers and schedulers of clusters send SIGTERM: to the workers, too."""
+    script, run = tmp_path / "program.py", tmp_path / "run"
+    script.write_text(PROGRAM)
+    words = [str(script)] if kind == "program" else COMMAND
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    process = subprocess.Popen(
+        [sys.executable, *words, str(run)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        metrics = run / "metrics.jsonl"
+        wait_until(
+            lambda: process.poll() is not None or (metrics.exists() and len(read_metrics(metrics)) > 2)
+        )
+        assert process.poll() is None, process.communicate()[0]
+        os.killpg(process.pid, signal.SIGTERM)
+        output, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == (143 if kind == "program" else 130), output
+    assert step_of(checkpoint_paths(run / "checkpoints")[-1]) == read_metrics(metrics)[-1]["step"]
+    assert not re.search("Traceback|Error|leaked", output), output

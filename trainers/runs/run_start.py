@@ -1,0 +1,79 @@
+"""Start or resume a run of `PPO`: its folder, `config.yaml` and newest checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Protocol
+
+from ...envs import EntityVectorEnv
+from ...policies import Policy
+from ..config import PPOConfig
+from ..rollout_source import RolloutSource
+from .run_folder import RunFolder
+from .tracking import Tracker, TrackerName, Tracking
+
+
+def run_folder(
+    run_dir: str | Path | RunFolder | None, resume: bool, track: TrackerName | Tracker | None = None
+) -> RunFolder | None:
+    """Return the run folder at `run_dir`, which must exist to `resume`, with a tracker if `track` is one.
+
+    Raises:
+        TypeError: `run_dir` is no path, or `track` no tracker.
+        ValueError: there is nothing to resume or to track without a `run_dir`, or no such tracker.
+        ModuleNotFoundError: the tracker is not installed.
+        FileNotFoundError, NotADirectoryError: there is no such folder.
+    """
+    if run_dir is None:
+        if resume:
+            raise ValueError("PPO: resume=True needs a run_dir, got None")
+        if track is not None:
+            raise ValueError(f"PPO: track={track!r} needs a run_dir, got None")
+        return None
+    if isinstance(run_dir, RunFolder):
+        if track is not None:
+            run_dir.tracking = Tracking(track, run_dir.path)
+        return run_dir
+    if not isinstance(run_dir, str | Path):
+        raise TypeError(f"PPO: run_dir: expected a path, got {run_dir!r}")
+    return RunFolder(run_dir, resume, track)
+
+
+class RunTrainer(Protocol):
+    """Interface of a trainer that has a run folder, such as `PPO`."""
+
+    policy: Policy
+    venv: EntityVectorEnv | RolloutSource
+    config: PPOConfig
+    step: int
+
+    def restore(self, checkpoint: Any) -> None:
+        """Continue from a checkpoint, given as a path."""
+        ...
+
+
+def open_run(trainer: RunTrainer, run: RunFolder, resume: bool) -> None:
+    """Prepare the folder `run` for `trainer`, and restore the newest checkpoint to resume.
+
+    Raises:
+        FileExistsError: the folder contains a run and `resume` is false.
+        CheckpointError: the checkpoint is corrupt, foreign or missing.
+    """
+    checkpoint = run.newest_checkpoint(resume)
+    if checkpoint is not None:
+        trainer.restore(checkpoint)
+    run.purge(trainer.step)
+    run.write_config(run_config(trainer.policy, trainer.venv, trainer.config))
+
+
+def run_config(policy: Policy, venv: EntityVectorEnv | RolloutSource, config: PPOConfig) -> dict[str, Any]:
+    """Return `config.yaml` of a run made in Python, in the format of `entitize train`.
+
+    The environment's id is None unless `make_vec` made it from a name.
+    """
+    spec = venv.vector_spec
+    env = {"id": None, "num_envs": venv.num_envs} if spec is None else asdict(spec)
+    network = type(policy).__name__
+    options = "net" if network == "RogueNet" else "baseline"
+    return {"env": env, "network": network, options: policy.config, "ppo": asdict(config)}
