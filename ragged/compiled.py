@@ -19,7 +19,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import itertools
 import logging
+import multiprocessing
 import os
 import pickle
 import sys
@@ -49,6 +51,11 @@ _KEPT = 30 * 24 * 3600
 #: Of files of kernels with a wrapper for Python, and of those that only other kernels call.
 _ENDINGS = (".nbc", ".inner.nbc")
 _CONSTANTS = (int, float, complex, str, bytes, np.generic, np.dtype, type(None))
+
+#: With this one it takes seconds.
+_TOLD_AT = 5
+#: Numbers the kernels that this process compiles.
+_compilations = itertools.count(1)
 
 #: A hash of source and options for each compiled function, as they were when it was imported.
 _origins: weakref.WeakKeyDictionary[Callable[..., Any], str] = weakref.WeakKeyDictionary()
@@ -147,6 +154,7 @@ class KernelCache(caching.NullCache):
                 continue
             if load_called(called):
                 return self._format.rebuild(target_context, data)
+        _tell_of_compilation()
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -287,6 +295,14 @@ def _hash(parts: Iterable[str | bytes]) -> str:
         digest.update(part.encode() if isinstance(part, str) else part)
         digest.update(b"\0")
     return digest.hexdigest()[:20]
+
+
+def _tell_of_compilation() -> None:
+    """Say, once in a process that a user started, that kernels are compiled, which takes its time."""
+    if next(_compilations) == _TOLD_AT and multiprocessing.parent_process() is None:
+        logging.getLogger(__name__).warning(
+            "Entitize compiles its kernels at first use, which can take half a minute, and keeps them on disk"
+        )
 
 
 @functools.cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,10 +12,6 @@ from typing import TYPE_CHECKING, Literal, get_args
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress as Bar
-
-#: Shown until the first update is over, on a terminal; elsewhere once it has taken `_PATIENCE` seconds.
-_FIRST = "first update: kernels are compiled at first use, which can take half a minute"
-_PATIENCE = 3.0
 
 #: Shows the environment steps so far and the metrics of an update.
 Show = Callable[[int, Mapping[str, float]], None]
@@ -101,8 +96,6 @@ class TrainingProgress:
         self._began = time.monotonic()
         self._printed = -float("inf")
         self._line = ""
-        self._notice = threading.Timer(_PATIENCE, self._print, [_FIRST])
-        self._notice.daemon = True
         self._bar: Bar | None = None
         if self.console.is_terminal:
             columns = (
@@ -112,19 +105,16 @@ class TrainingProgress:
                 TextColumn("{task.fields[line]}"),
             )
             self._bar = Bar(*columns, console=self.console)
-            self._task = self._bar.add_task("train", total=total, completed=start, line=_FIRST)
+            self._task = self._bar.add_task("train", total=total, completed=start, line="first update")
 
     def __enter__(self) -> TrainingProgress:
         if self._bar is not None:
             self._bar.start()
-        else:
-            self._notice.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._notice.cancel()
         if self._bar is not None:
             self._bar.stop()
         elif self._line:
@@ -141,7 +131,6 @@ class TrainingProgress:
 
     def update(self, step: int, metrics: Mapping[str, float]) -> None:
         """Show an update's metrics (under the trainer's names)."""
-        self._notice.cancel()
         line = self.describe(step, metrics, self.seconds)
         if self._bar is not None:
             self._bar.update(self._task, completed=step, line=line)

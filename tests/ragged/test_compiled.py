@@ -71,17 +71,27 @@ def package(tmp_path: Path) -> Path:
     return folder
 
 
-def run(package: Path) -> list[str]:
-    """What a fresh process computes: outer, pair, and how many compiled kernels are on disk after it."""
-    cache = package.parent.parent / "cache"
+def finished(package: Path, program: str) -> subprocess.CompletedProcess[str]:
+    """A fresh process after it ran `program`."""
     folders = os.pathsep.join([str(package.parent), *sys.path])
-    environment = {**os.environ, "PYTHONPATH": folders, "NUMBA_CACHE_DIR": str(cache)}
-    program = PROGRAM.replace("CACHE", repr(str(cache)))
+    cache = str(package.parent.parent / "cache")
+    environment = {**os.environ, "PYTHONPATH": folders, "NUMBA_CACHE_DIR": cache}
     # -B: two edits within a second, of equal size, would be one to Python's own cache.
     command = [sys.executable, "-B", "-c", program]
     found = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
-    return found.stdout.split()
+    return found
+
+
+def run(package: Path) -> list[str]:
+    """What a fresh process computes: outer, pair, and how many compiled kernels are on disk after it."""
+    cache = package.parent.parent / "cache"
+    return finished(package, PROGRAM.replace("CACHE", repr(str(cache)))).stdout.split()
+
+
+def errors_of(package: Path, program: str) -> str:
+    """What a fresh process writes to standard error."""
+    return finished(package, program).stderr
 
 
 def kernels(package: Path) -> list[Path]:
@@ -127,6 +137,17 @@ def test_damaged_kernels_are_compiled_again_and_old_ones_of_other_sources_remove
         os.utime(file, (0, 0))
     (package / "constants.py").write_text("STEP = 4.0\n")
     assert run(package) == ["9.0", "1.0", "2"], "of `outer` the new one, of `pair` the old"
+
+
+def test_a_process_that_compiles_many_kernels_says_so_once(package: Path) -> None:
+    kernel = "@compiled\ndef kernel_{0}(x):\n    return x + {0}\n"
+    lines = ["from entitize.ragged.compiled import compiled", *(kernel.format(i) for i in range(8))]
+    (package / "many.py").write_text(
+        "\n".join([*lines, "for i in range(8):", "    globals()[f'kernel_{i}'](1)"])
+    )
+    assert errors_of(package, "import small.many").count("\n") == 1
+    assert errors_of(package, "import small.many") == "", "they are read from disk"
+    assert errors_of(package, "import small.outer as o; o.pair(o.Pair(1.0, 2.0))") == "", "a few take no time"
 
 
 def test_a_callback_for_c_is_kept_until_an_edit(package: Path) -> None:

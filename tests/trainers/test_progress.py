@@ -88,14 +88,6 @@ def test_on_a_terminal_there_is_a_bar() -> None:
     assert re.search(r"training\W+━+.*50%.*100/200 steps", out.getvalue())
 
 
-def test_until_the_first_update_a_bar_says_that_kernels_are_compiled() -> None:
-    out = io.StringIO()
-    console = Console(file=out, force_terminal=True, width=160, color_system=None)
-    with TrainingProgress(200, console=console):
-        pass
-    assert "kernels are compiled" in out.getvalue()
-
-
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0, "0:00"), (59.6, "1:00"), (3599, "59:59"), (3723, "1:02:03")]
 )
