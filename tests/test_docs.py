@@ -8,6 +8,7 @@ line, is what it prints.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import io
 import re
@@ -74,3 +75,14 @@ def test_links_to_files_and_headings_lead_somewhere(page: Path) -> None:
         assert found.exists(), f"{page.name} links to {target}, which is not there"
         if anchor:
             assert anchor in anchors(found), f"{page.name} links to {target}#{anchor}, which is not there"
+
+
+def test_every_page_is_in_one_of_the_four_parts_of_the_site(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sphinx", reason="the site needs the extra `docs`")
+    monkeypatch.syspath_prepend(str(CHECKOUT / "docs" / "extensions"))
+    pages = importlib.import_module("pages")
+    parts = pages.parts((CHECKOUT / "docs" / "index.md").read_text())
+    assert list(parts) == ["Tutorials", "How-to guides", "Explanations", "Reference"]
+    sorted_in = [page for pages in parts.values() for page in pages if page != "api/index"]
+    written = [page.stem for page in (CHECKOUT / "docs").glob("*.md") if page.stem != "index"]
+    assert sorted(sorted_in) == sorted(written)

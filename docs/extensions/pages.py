@@ -1,7 +1,7 @@
-"""The pages of the site, sorted into parts by index.md.
+"""The pages of the site, sorted into four parts by index.md.
 
-Each second-level heading of index.md that has links to pages is a part of the sidebar, and its links are the
-pages, in the same order. So the lists are also readable where no Sphinx runs.
+The parts of the sidebar are second-level headings of index.md, and the links under them are their pages, in
+the same order. So the lists are also readable where no Sphinx runs. Links under other headings don't count.
 """
 
 from __future__ import annotations
@@ -15,20 +15,22 @@ _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _PAGE = re.compile(r"\]\(([\w-]+)\.md\)")
 #: A link to a file of the repository that is no page: on the site it is plain text.
 _OUTSIDE = re.compile(r"(?<!!)\[([^\]]+)\]\(\.\./[^)]+\)")
+#: The headings that are parts; a page that none of them links to fails the build.
+PARTS = ("Tutorials", "How-to guides", "Explanations", "Reference")
 #: Generated pages, which no file links to: part -> pages.
 GENERATED = {"Reference": ["api/index"]}
 
 
 def parts(index: str) -> dict[str, list[str]]:
-    """Return the pages under each heading of index.md, each page at its first mention."""
+    """Return the pages of each of `PARTS` from the text of index.md, each page at its first mention."""
     _, *sections = _HEADING.split(index)
+    texts = dict(zip(sections[::2], sections[1::2], strict=True))
     found: dict[str, list[str]] = {}
     seen: set[str] = set()
-    for title, text in zip(sections[::2], sections[1::2], strict=True):
-        pages = [page for page in dict.fromkeys(_PAGE.findall(text)) if page not in seen]
+    for title in PARTS:
+        pages = [page for page in dict.fromkeys(_PAGE.findall(texts[title])) if page not in seen]
         seen.update(pages)
-        if pages or title in GENERATED:
-            found[title] = [*GENERATED.get(title, []), *pages]
+        found[title] = [*GENERATED.get(title, []), *pages]
     return found
 
 
