@@ -2,14 +2,14 @@
 
 Entities, features and actions are those of the spaces. The pictures are of `render()` or, where a game has
 none, of its entities as `entitize play` draws them. Where entities have no positions either, a table lists
-those of one observation.
+those of one observation. Lines that all environments of a group share stand once, at its head.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,38 @@ from typing import Any
 import entitize as ez
 import gymnasium
 import numpy as np
+from entitize.adapters import atari as atari_games
+from entitize.adapters.griddly import read_rules
+from entitize.adapters.griddly.library import find_game
 from entitize.adapters.procgen import GAMES
+from entitize.adapters.vizdoom import scenario_names
 from entitize.cli import EntityDrawing
 from entitize.viewer import position_columns
 from PIL import Image
 
 HERE = Path(__file__).resolve().parent
 PICTURES = HERE / "images" / "gallery"
-SIZE = 320  # pixels, of the longer side
+#: Pixels of the longer side, and colours: the first with which a picture has at most `MOST_BYTES`.
+SIZES = ((320, 64), (240, 64), (240, 32), (200, 32))
+MOST_BYTES = 15_000
 _ROWS = 8  # of a table, at most
+#: A selection: the others are in the table.
+BOARDS = (
+    *("Bait", "Butterflies-and-Spiders", "Clusters", "Cook-Me-Pasta", "Doggo", "Drunk-Dwarf", "Eyeball"),
+    *("Foragers", "GriddlyRTS", "Heal-Or-Die", "Kill-The-King", "Labyrinth", "Push-Mania", "Robot-Tag-4v4"),
+    *("Sokoban", "Sokoban---2", "Spider-Nest", "Zelda", "Zen-Puzzle"),
+)
+#: Of one size each, or with bases, walls, armies or distant resources.
+MAPS = (
+    *("basesWorkers4x4", "basesWorkers8x8", "basesWorkers8x8Obstacle", "melee8x8Mixed6", "NoWhereToRun9x8"),
+    *(
+        "basesWorkers16x16",
+        "TwoBasesBarracks16x16",
+        "DoubleGame24x24",
+        "BWDistantResources32x32",
+        "chambers32x32",
+    ),
+)
 PREAMBLE = """# Gallery of environments
 
 Environments that come with Entitize or that it wraps, each with its entities, features and actions, and a
@@ -98,31 +121,59 @@ def others() -> list[Entry]:
 
 
 def microrts() -> list[Entry]:
-    """Return a map of μRTS."""
-    name = "MicroRTS/basesWorkers8x8"
-    return [Entry(name, f'ez.make_vec("{name}", num_envs=24)', _vec(name), 40)]
+    """Return some maps of μRTS."""
+    names = [f"MicroRTS/{name}" for name in MAPS]
+    return [Entry(name, f'ez.make_vec("{name}", num_envs=24)', _vec(name), 40) for name in names]
 
 
 def vizdoom() -> list[Entry]:
-    """Return some scenarios of ViZDoom."""
-    names = [f"ViZDoom/{name}" for name in ("basic", "deadly_corridor", "health_gathering_supreme")]
-    return [Entry(name, f'ez.make_vec("{name}", num_envs=16)', _vec(name), 12) for name in names]
+    """Return the scenarios of ViZDoom that need no data of one's own."""
+    early = {
+        "cig": 8,
+        "deathmatch": 3,
+        "health_gathering_supreme": 3,
+        "multi": 3,
+    }  # later a wall fills the view
+    return [
+        Entry(
+            f"ViZDoom/{name}",
+            f'ez.make_vec("ViZDoom/{name}", num_envs=16)',
+            _vec(f"ViZDoom/{name}"),
+            early.get(name, 12),
+        )
+        for name in scenario_names()
+        if name not in ("doom", "doom2")
+    ]
 
 
 def griddly() -> list[Entry]:
     """Return some games of Griddly."""
-    names = [f"Griddly/{name}" for name in ("Clusters", "Zelda", "GriddlyRTS")]
-    return [Entry(name, f'ez.make_vec("{name}", num_envs=16)', _board(name), 12) for name in names]
+    return [
+        Entry(f"Griddly/{name}", f'ez.make_vec("Griddly/{name}", num_envs=16)', _board(name), 12)
+        for name in BOARDS
+    ]
 
 
 def _board(name: str) -> Callable[[], Any]:
-    opponents = "random" if name == "Griddly/GriddlyRTS" else None
-    return lambda: ez.make_vec(name, num_envs=1, opponents=opponents, render_mode="rgb_array")
+    opponents = "random" if read_rules(find_game(name)).num_players > 1 else None
+    return lambda: ez.make_vec(f"Griddly/{name}", num_envs=1, opponents=opponents, render_mode="rgb_array")
+
+
+def all_boards() -> str:
+    """Return a table of all games of Griddly."""
+    lines = ["| game | players | levels | entities | choices of `action` |", "|---|---|---|---|---|"]
+    for name in ez.griddly.game_names():
+        rules = read_rules(find_game(name))
+        with _board(name)() as venv:
+            types = ", ".join(venv.single_observation_space.entities)
+            choices = len(venv.single_action_space["action"].choices)
+        lines.append(f"| `{name}` | {rules.num_players} | {rules.num_levels} | {types} | {choices} |")
+    return "\n".join(["### All games of Griddly", "", *lines])
 
 
 def atari() -> list[Entry]:
-    """Return some games of Atari."""
-    names = [f"Atari/{name}" for name in ("Breakout", "MsPacman", "Pong", "Seaquest")]
+    """Return the games of Atari that have a table."""
+    names = [f"Atari/{name}" for name in atari_games.GAMES]
     return [Entry(name, f'ez.make_vec("{name}", num_envs=16)', _vec(name), 60) for name in names]
 
 
@@ -131,16 +182,25 @@ def _vec(name: str, blind: bool = False) -> Callable[[], Any]:
     return lambda: ez.make_vec(name, num_envs=1, **options)
 
 
-def describe(space: Any) -> str:
-    """Return the entities, features and actions of a space as a list."""
+def describe(space: Any) -> list[str]:
+    """Return the entities, features and actions of a space as the lines of a list."""
     types: dict[tuple[str, ...], list[str]] = {}
     for name, features in space.entities.items():
         types.setdefault(tuple(features), []).append(name)
     lines = [f"- **{', '.join(names)}**: {_features(features)}" for features, names in types.items()]
     if space.global_features:
         lines.append(f"- global features: {_features(tuple(space.global_features))}")
-    lines += [f"- action `{name}`: `{action}`" for name, action in space.actions.spaces.items()]
-    return "\n".join(lines)
+    return lines + [f"- action `{name}`: {_action(action)}" for name, action in space.actions.spaces.items()]
+
+
+def _action(space: Any, most: int = 12) -> str:
+    if not isinstance(space, ez.MultiCategorical):
+        return f"`{space}`"
+    components = [
+        f"{name} ({', '.join(choices) if len(choices) <= most else f'{len(choices)} choices'})"
+        for name, choices in space.components.items()
+    ]
+    return f"`MultiCategorical`: {', '.join(components)}"
 
 
 def _features(names: tuple[str, ...], most: int = 16) -> str:
@@ -185,21 +245,46 @@ def picture(entry: Entry, env: Any) -> Image.Image | str:
     return Image.fromarray(frame[0] if frame.ndim == 4 else frame)
 
 
-def section(entry: Entry) -> str:
-    """Return an environment's part of the page, and write its picture."""
+def save(shown: Image.Image, file: Path) -> None:
+    """Write a picture, smaller and with fewer colours until the file is small."""
+    for longer_side, colours in SIZES:
+        scale = longer_side / max(shown.size)
+        size = (round(shown.width * scale), round(shown.height * scale))
+        sharp = Image.Resampling.NEAREST if scale > 1 else Image.Resampling.LANCZOS
+        shown.convert("RGB").resize(size, sharp).quantize(colours).save(file, optimize=True)
+        if file.stat().st_size <= MOST_BYTES:
+            break
+
+
+def section(entry: Entry) -> tuple[list[str], list[str]]:
+    """Return the lines of an environment's space and the paragraphs around them; write its picture.
+
+    The paragraphs are its heading, its picture (of a table: nothing), its line of Python, and its table.
+    """
     env = entry.make()
     space = getattr(env, "single_observation_space", None) or env.observation_space
     shown = picture(entry, env)
     env.close()
-    parts = [f"### {entry.title}", f"`{entry.line}`", describe(space)]
+    heading, line = f"### {entry.title}", f"`{entry.line}`"
     if isinstance(shown, str):
-        return "\n\n".join([*parts, shown])
+        return describe(space), [heading, "", line, shown]
     file = PICTURES / f"{re.sub(r'[^a-z0-9]+', '-', entry.title.lower())}.png"
-    scale = SIZE / max(shown.size)
-    size = (round(shown.width * scale), round(shown.height * scale))
-    sharp = Image.Resampling.NEAREST if scale > 1 else Image.Resampling.LANCZOS
-    shown.convert("RGB").resize(size, sharp).quantize(64).save(file, optimize=True)
-    return "\n\n".join([parts[0], f"![{entry.title}]({file.relative_to(HERE)})", *parts[1:]])
+    save(shown, file)
+    return describe(space), [heading, f"![{entry.title}]({file.relative_to(HERE)})", line, ""]
+
+
+def group(title: str, where: str, entries: Sequence[Entry]) -> list[str]:
+    """Return the paragraphs of a group of environments."""
+    sections = [section(entry) for entry in entries]
+    first, others = sections[0][0], [lines for lines, _ in sections[1:]]
+    shared = [line for line in first if all(line in lines for lines in others)]
+    parts = [f"## {title}", where]
+    if shared:
+        parts += ["All of them have:", "\n".join(shared)]
+    for lines, (heading, image, line, rows) in sections:
+        own = "\n".join(text for text in lines if text not in shared)
+        parts += [part for part in (heading, image, line, own, rows) if part]
+    return parts
 
 
 def main() -> None:
@@ -207,10 +292,19 @@ def main() -> None:
     groups = {
         "Built-in games": ("See [The built-in games](games.md).", games),
         "Procgen": ("See [Procgen](procgen.md).", procgen),
-        "μRTS": ("See [μRTS](microrts.md).", microrts),
-        "Atari": ("See [Atari](atari.md).", atari),
-        "ViZDoom": ("See [ViZDoom](vizdoom.md).", vizdoom),
-        "Griddly": ("See [Griddly](griddly.md).", griddly),
+        "μRTS": (
+            "Some maps; `map_names()` of `entitize.adapters.microrts` lists all. See [μRTS](microrts.md).",
+            microrts,
+        ),
+        "Atari": ("All games that have a table. See [Atari](atari.md).", atari),
+        "ViZDoom": (
+            "All scenarios but `doom` and `doom2`, which need data of your own. See [ViZDoom](vizdoom.md).",
+            vizdoom,
+        ),
+        "Griddly": (
+            "Some of the games, and [all by name](#all-games-of-griddly). See [Griddly](griddly.md).",
+            griddly,
+        ),
         "Gymnasium and PettingZoo": (
             "See [Wrap your environment](wrap.md), [PettingZoo](pettingzoo.md).",
             others,
@@ -218,7 +312,9 @@ def main() -> None:
     }
     parts = [PREAMBLE.strip()]
     for title, (where, entries) in groups.items():
-        parts += [f"## {title}\n\n{where}", *map(section, entries())]
+        parts += group(title, where, entries())
+        if title == "Griddly":
+            parts.append(all_boards())
     (HERE / "gallery.md").write_text("\n\n".join(parts) + "\n")
 
 

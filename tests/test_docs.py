@@ -14,6 +14,7 @@ import io
 import re
 from pathlib import Path
 
+import entitize as ez
 import gymnasium
 import pytest
 
@@ -75,6 +76,22 @@ def test_links_to_files_and_headings_lead_somewhere(page: Path) -> None:
         assert found.exists(), f"{page.name} links to {target}, which is not there"
         if anchor:
             assert anchor in anchors(found), f"{page.name} links to {target}#{anchor}, which is not there"
+
+
+@pytest.mark.parametrize("kind", ["games", "procgen", "atari", "vizdoom", "griddly"])
+def test_the_gallery_has_every_environment(kind: str) -> None:
+    if kind in ("vizdoom", "griddly") and importlib.util.find_spec(kind) is None:
+        pytest.skip("the engine is not installed")
+    names = {
+        "games": lambda: ez.games.GAMES,
+        "procgen": lambda: ez.procgen.GAMES,
+        "atari": lambda: [f"Atari/{name}" for name in ez.atari.GAMES],
+        "vizdoom": lambda: [f"ViZDoom/{name}" for name in ez.vizdoom.scenario_names()],
+        "griddly": ez.griddly.game_names,
+    }[kind]()
+    page = (CHECKOUT / "docs" / "gallery.md").read_text()
+    missing = {name for name in names if f"### {name}\n" not in page and f"| `{name}` |" not in page}
+    assert missing - {"ViZDoom/doom", "ViZDoom/doom2"} == set()  # whose data is not free
 
 
 def test_every_page_is_in_one_of_the_four_parts_of_the_site(monkeypatch: pytest.MonkeyPatch) -> None:
