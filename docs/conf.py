@@ -47,3 +47,6 @@ autodoc_mock_imports = [
 html_theme = "furo"
 html_title = f"Entitize {version}"
 html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_favicon = "_static/icon.svg"
