@@ -103,3 +103,4 @@ def test_every_page_is_in_one_of_the_four_parts_of_the_site(monkeypatch: pytest.
     sorted_in = [page for pages in parts.values() for page in pages if page != "api/index"]
     written = [page.stem for page in (CHECKOUT / "docs").glob("*.md") if page.stem != "index"]
     assert sorted(sorted_in) == sorted(written)
+    assert {"search", "genindex", "py-modindex"}.isdisjoint(written), "Sphinx writes a page of that name"
