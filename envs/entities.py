@@ -44,6 +44,7 @@ from . import (
     ObservationError,
 )
 from .actions import Mask
+from .actions.array_checks import named_parts
 from .entity_fields import FieldColumns, Scale, class_columns
 
 __all__ = ["Obs", "Scale", "Schema", "declare", "entity", "orders", "schema_of"]
@@ -124,6 +125,8 @@ def schema_of(cls: type) -> Schema:
     Raises:
         TypeError: the class has not been decorated (a subclass needs it again).
     """
+    if not isinstance(cls, type):
+        raise TypeError(f"expected an entity class, got {cls!r}")
     schema = vars(cls).get("__entity__")
     if not isinstance(schema, Schema):
         raise TypeError(
@@ -182,17 +185,18 @@ def declare(
         `observation_space, action_space`.
 
     Raises:
-        TypeError: a class that is no entity, or an action that is neither an Enum nor an action space.
+        TypeError: a class that is no entity, an action that is neither an Enum nor an action space, or an
+            argument of the wrong kind.
+        ValueError: an Enum without members, or names that repeat.
     """
-    spaces: dict[str, ActionSpace] = {}
-    for name, action in actions.items():
-        if isinstance(action, type) and issubclass(action, Enum):
-            spaces[name] = Categorical(action)
-        elif isinstance(action, ActionSpace):
-            spaces[name] = action
-        else:
-            raise TypeError(f"action {name!r}: expected an Enum or an action space, got {action!r}")
-    schemas = [schema_of(cls) for cls in entities]
+    named_parts(actions, "actions")
+    spaces = {name: _action_space(name, action) for name, action in actions.items()}
+    if isinstance(entities, str | set | frozenset | Mapping) or not isinstance(entities, Iterable):
+        raise TypeError(
+            f"entities: expected a list of entity classes, got {entities!r}. Write them as entities=[Drone];"
+            " names of types and features without classes make an EntitySpace"
+        )
+    schemas = [_listed_schema(cls) for cls in entities]
     repeated = {s.name for s in schemas if sum(s.name == other.name for other in schemas) > 1}
     if repeated:
         raise TypeError(
@@ -202,6 +206,24 @@ def declare(
     features = schema_of(global_features).features if isinstance(global_features, type) else global_features
     action_space = EntityActionSpace(spaces, optional=optional)
     return EntitySpace({s.name: s.features for s in schemas}, action_space, features, hidden), action_space
+
+
+def _listed_schema(cls: Any) -> Schema:
+    try:
+        return schema_of(cls)
+    except TypeError as error:
+        raise TypeError(f"entities: {error}") from None
+
+
+def _action_space(name: str, action: Any) -> ActionSpace:
+    if isinstance(action, ActionSpace):
+        return action
+    if not (isinstance(action, type) and issubclass(action, Enum)):
+        raise TypeError(f"action {name!r}: expected an Enum or an action space, got {action!r}")
+    try:
+        return Categorical(action)
+    except ValueError as error:
+        raise ValueError(f"action {name!r}: {error}") from None
 
 
 #: Who acts: entities, or a mapping from each to the Enum members that it may choose; for a global action an
@@ -246,11 +268,13 @@ class Obs(Observation):
         #: The first of `things` if it is a single entity; it acts where `actions` says nothing.
         self.first: Any = things[0] if things and _is_entity(things[0]) else None
         by_type: dict[Schema, list[Any]] = {}
-        for thing in (*_flat(things), *_flat(entities)):
-            by_type.setdefault(schema_of(type(thing)), []).append(thing)
-        unseen = {id(thing) for thing in _flat(hidden)}
+        for thing in (*_flat(things), *_flat((entities,))):
+            by_type.setdefault(_schema_of_object(thing), []).append(thing)
+        unseen = {id(thing) for thing in _flat((hidden,))}
         if not unseen <= {id(thing) for group in by_type.values() for thing in group}:
             raise ObservationError("hidden: expected objects that are among the entities, got another object")
+        if not isinstance(actions, Mapping | None):
+            raise ObservationError(f"actions: expected a dict from action to who acts, got {actions!r}")
         masks = {name: _mask(name, acting) for name, acting in (actions or {}).items()}
         super().__init__(
             entities={schema.name: schema.rows(group) for schema, group in by_type.items()},
@@ -265,11 +289,23 @@ class Obs(Observation):
 
 def _flat(things: Iterable[Any]) -> Iterable[Any]:
     for thing in things:
-        listed = isinstance(thing, Iterable) and not isinstance(thing, str)  # a string holds strings forever
-        if listed and not _is_entity(thing):
+        if _is_list(thing) and not isinstance(thing, str):  # a string holds strings forever
             yield from _flat(thing)
         else:
             yield thing
+
+
+def _is_list(thing: Any) -> bool:
+    return isinstance(thing, Iterable) and not _is_entity(thing)
+
+
+def _schema_of_object(thing: Any) -> Schema:
+    if not _is_entity(thing):
+        raise TypeError(
+            "Obs: expected entities (objects of classes decorated with @entity) and lists of them, got"
+            f" {thing!r}"
+        )
+    return schema_of(type(thing))
 
 
 def _is_entity(thing: Any) -> bool:
@@ -289,10 +325,20 @@ def _mask(name: str, acting: Acting) -> Mask | None:
     if isinstance(acting, Mapping):
         if not acting:
             return None
+        wrong = [members for members in acting.values() if not _is_list(members)]
+        if wrong:
+            raise ObservationError(
+                f"action {name!r}: expected a list of choices for each actor, got {wrong[0]!r}"
+            )
         choices = [list(members) for members in acting.values()]
         kind = _enum_of(name, choices)
         mask = [[member in members for member in kind] for members in choices]
         return CategoricalMask(actor_ids=list(acting), mask=mask, choices=_names(kind))
+    if not _is_list(acting):
+        raise ObservationError(
+            f"action {name!r}: expected a list of actors, a dict from actor to choices, an Enum or a mask,"
+            f" got {acting!r}"
+        )
     members = list(acting)
     if not members:
         return None

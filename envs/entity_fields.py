@@ -15,6 +15,8 @@ from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origi
 import numpy as np
 from numpy.typing import NDArray
 
+from .actions.array_checks import real_numbers
+
 
 @dataclass(frozen=True)
 class Scale:
@@ -107,7 +109,7 @@ def _advice(annotation: Any) -> str:
 
 def _number(scale: float) -> FieldColumns:
     def write(values: Sequence[Any]) -> NDArray[np.float32]:
-        column = np.array(values, np.float64)
+        column = real_numbers(values).astype(np.float64)
         if column.shape != (len(values),):
             raise ValueError(f"expected one number per entity, got values of shape {column.shape[1:]}")
         return (column * scale).astype(np.float32)[:, None]

@@ -7,8 +7,8 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from numpy.typing import NDArray
 
+from .actions.array_checks import real_number
 from .errors import ObservationError
 
 _STEP = "(observation, reward, terminated, truncated, info)"
@@ -110,12 +110,9 @@ def _values(where: str, result: Any, form: str, count: int) -> tuple[Any, ...]:
 
 def _number(where: str, reward: Any) -> float:
     try:
-        number: NDArray[Any] = np.asarray(reward, np.float64)
-    except (TypeError, ValueError):
-        number = np.zeros(0)
-    if reward is None or number.size != 1:
-        raise ObservationError(f"{where}: expected a number as reward, got {_short(reward)}")
-    return float(number.item())
+        return real_number(reward)
+    except ValueError:
+        raise ObservationError(f"{where}: expected a number as reward, got {_short(reward)}") from None
 
 
 def _info(where: str, info: Any) -> dict[str, Any]:

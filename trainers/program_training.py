@@ -64,9 +64,11 @@ def train(
         FileExistsError: `run` holds a run already.
     """
     program = _program(main, entities, actions)
+    if not isinstance(network, Mapping | None):
+        raise TypeError(f"train: network: expected a dict of options of RogueNet, got {network!r}")
     with make_vec(program, num_games, **options) as venv:
         policy = RogueNet(venv.single_observation_space, venv.single_action_space, **(network or {}))
-        metrics = PPO(policy, venv, config or PPOConfig(), run).train()
+        metrics = PPO(policy, venv, PPOConfig() if config is None else config, run).train()
     policy.eval()
     agent = Agent(policy, policy.observation_space)
     return Trained(agent, policy, metrics, None if run is None else Path(run))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import ObservationError
+from ...envs.actions.array_checks import real_numbers
 from ...envs.returned import reset_values, step_values
 
 _WAYS_OUT = (
@@ -66,7 +67,7 @@ def scalar_reward(name: str, reward: Any) -> float:
     Raises:
         ObservationError: it is not one number.
     """
-    if isinstance(reward, int | float | np.number):  # nearly always
+    if isinstance(reward, float | np.floating):  # nearly always
         return float(reward)
     numbers = _numbers(name, reward)
     if numbers.size != 1:
@@ -91,10 +92,10 @@ def lane_rewards(name: str, rewards: Any, num_envs: int) -> NDArray[np.float32]:
     return numbers.astype(np.float32)
 
 
-def _numbers(name: str, given: Any) -> NDArray[np.float64]:
+def _numbers(name: str, given: Any) -> NDArray[Any]:
     try:
-        return np.asarray(given, np.float64)
-    except (TypeError, ValueError):
+        return real_numbers(given)
+    except ValueError:
         raise ObservationError(f"{name}: reward: expected one number, got {given!r}. {_WAYS_OUT}") from None
 
 

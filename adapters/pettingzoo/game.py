@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from gymnasium import spaces
 
 from ...envs import EntitySpace, ObservationError
+from ...envs.actions.array_checks import real_number
 from ..gymnasium.translation import MASK
 from .agent_names import near, repeated
 
@@ -204,8 +205,8 @@ class PettingZooGame(ABC):
         if agent not in rewards:
             self.fail(f"no reward for agent {agent!r}: expected a reward for every agent in play")
         try:
-            reward = float(rewards[agent])
-        except (TypeError, ValueError):
+            reward = real_number(rewards[agent])
+        except ValueError:
             self.fail(f"reward of agent {agent!r}: expected a number, got {rewards[agent]!r}")
         if not math.isfinite(reward):
             self.fail(f"reward of agent {agent!r}: expected a finite number, got {reward}")

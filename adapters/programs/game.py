@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import partial, update_wrapper
+from inspect import signature
 from typing import Any
 
 from ...envs.actions import ActionSpace
@@ -37,9 +38,9 @@ class Program:
         global_features: type | Sequence[str] = (),
         hidden: bool = False,
     ) -> None:
-        if not callable(main):
-            raise TypeError(f"program: expected a function that takes an agent, got {main!r}")
         self.observation_space, self.action_space = declare(entities, actions, global_features, hidden)
+        if not _takes_agent(main):
+            raise TypeError(f"program: expected a function that takes an agent, got {main!r}")
         self.main = main
         update_wrapper(self, main)
 
@@ -52,6 +53,19 @@ class Program:
     def __call__(self, agent: Any) -> Any:
         """Play with `agent`."""
         return self.main(agent)
+
+
+def _takes_agent(main: Any) -> bool:
+    """Return False where `main` can't be called with one argument."""
+    if not callable(main):
+        return False
+    try:
+        signature(main).bind(None)
+    except TypeError:
+        return False
+    except ValueError:  # a function in C need not say what it takes
+        pass
+    return True
 
 
 def program(

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from ...envs.actions import Action, EntityActionSpace
+from ...envs.actions.array_checks import real_number
 from ...envs.batch.resolve import Observation, Resolver
 from ...envs.decisions import decide_member, decide_members
 from ...envs.errors import ObservationError
@@ -141,8 +142,8 @@ class TrainingAgent:
 
     def _number(self, what: str, value: Any) -> float:
         try:
-            number = float(value)
-        except (TypeError, ValueError):
+            number = real_number(value)
+        except ValueError:
             number = math.nan
         if not math.isfinite(number):
             raise ObservationError(

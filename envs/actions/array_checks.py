@@ -6,14 +6,15 @@ The functions `*_problem` return what is wrong as half a sentence, None where no
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum, EnumType
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 #: Bound of entity indices in spaces; Gymnasium's sampler needs one below 2**63 - 1.
 MOST_ENTITIES = 2**31
@@ -56,20 +57,90 @@ def flag_space(shape: tuple[int, ...] = ()) -> RaggedSpace:
     return RaggedSpace(spaces.Box(0, 1, shape, np.int8))
 
 
-def unique_names(names: Sequence[str], what: str) -> tuple[str, ...]:
+def unique_names(names: Iterable[str], what: str) -> tuple[str, ...]:
     """Return `names` as a tuple.
 
     Raises:
-        TypeError, ValueError: they are no strings, or repeat; `what` says in the error what they name.
+        TypeError, ValueError: they are no strings, have no order or values of their own (a set, a dict), or
+            repeat; `what` says in the error what they name.
     """
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+    is_list = isinstance(names, Iterable) and not isinstance(names, str | set | frozenset | Mapping)
+    listed = tuple(names) if is_list else ()
+    if not is_list or not all(isinstance(name, str) for name in listed):
         raise TypeError(f"{what}: expected a list of strings, got {names!r}")
+    names = listed
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
         raise ValueError(
             f"{what} repeat: expected distinct names, got {', '.join(map(repr, repeated))} more than once"
         )
-    return tuple(names)
+    return names
+
+
+def named_parts(parts: Any, what: str) -> None:
+    """Check that `parts` is a dict by name.
+
+    Raises:
+        TypeError: it is not; `what` says in the error what it holds.
+    """
+    if not isinstance(parts, Mapping) or not all(isinstance(name, str) for name in parts):
+        raise TypeError(f"{what}: expected a dict with strings as keys, got {parts!r}")
+
+
+def choice_names(choices: Iterable[str] | int | type[Enum], what: str) -> tuple[str, ...]:
+    """Return the names of choices: "0" to "n - 1" for a number n, the members of an Enum, or those given.
+
+    Raises:
+        TypeError, ValueError: it is none of these, or there are no choices; `what` names them in the error.
+    """
+    if isinstance(choices, int | np.integer) and not isinstance(choices, bool | Enum):
+        names: tuple[str, ...] = tuple(map(str, range(choices)))
+    elif isinstance(choices, EnumType):
+        members: Iterable[Enum] = choices
+        names = tuple(member.name for member in members)
+    elif isinstance(choices, Iterable):
+        names = unique_names(choices, what)
+    else:
+        raise TypeError(f"{what}: expected a number, a list of strings or an Enum, got {choices!r}")
+    if not names:
+        raise ValueError(f"{what}: expected at least one choice, got {choices!r}")
+    return names
+
+
+def real_numbers(given: ArrayLike) -> NDArray[Any]:
+    """Return `given` as an array of bools, integers or floats; of other numbers as float64, NaN for None.
+
+    NumPy by itself also reads strings, dates and complex numbers as real ones.
+
+    Raises:
+        ValueError: something that is no real number, or rows of different lengths.
+    """
+    array = np.asarray(given)
+    if array.dtype.kind in "biuf":
+        return array
+    not_real = str | bytes | complex | np.complexfloating | np.datetime64 | np.timedelta64
+    objects = np.asarray(given, object)  # one string makes strings of all numbers
+    wrong = [value for value in objects.flat if isinstance(value, not_real)]
+    try:
+        if not wrong:
+            return objects.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ValueError(f"expected real numbers, got {wrong[0] if wrong else given!r}")
+
+
+def real_number(given: Any) -> float:
+    """Return a real number, or an array of one, as a float.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if isinstance(given, float):
+        return given
+    numbers = real_numbers(given)
+    if given is None or numbers.size != 1:
+        raise ValueError(f"expected one real number, got {given!r}")
+    return float(numbers.item())
 
 
 def array_problem(value: Any, dtype: DTypeLike, shape: tuple[int | None, ...]) -> str | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum, EnumType
+from enum import Enum
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...ragged.compiled import compiled
 from .action_mask import ActionMask
 from .action_space import LEGAL, ActionSpace, MaskReader
-from .array_checks import random_flags, random_subset, unique_names
+from .array_checks import choice_names, random_flags, random_subset
 
 _NO_ENTITY = np.full(1, -1, np.int64)
 
@@ -70,13 +70,7 @@ class Categorical(ActionSpace):
     mask_type: ClassVar[type] = CategoricalMask
 
     def __init__(self, choices: Sequence[str] | int | type[Enum], seed: int | None = None) -> None:
-        if isinstance(choices, int):
-            names: Sequence[str] = [str(i) for i in range(choices)]
-        else:
-            names = [member.name for member in choices] if isinstance(choices, EnumType) else choices
-        self.choices: tuple[str, ...] = unique_names(names, "choices")
-        if not self.choices:
-            raise ValueError("choices: expected at least one choice, got none")
+        self.choices: tuple[str, ...] = choice_names(choices, "choices")
         super().__init__(None, np.int64, seed)
 
     @property

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .action_mask import ActionMask
 from .action_space import LEGAL, ActionSpace, MaskReader
-from .array_checks import random_subset
+from .array_checks import random_subset, real_numbers
 
 
 @dataclass
@@ -57,6 +57,7 @@ class Continuous(ActionSpace):
         low, high: bounds (K,), or numbers for K = 1; infinite where there is none.
 
     Raises:
+        TypeError: a bound that is no number or vector of numbers.
         ValueError: bounds of different lengths, or none, or low not below high.
     """
 
@@ -64,7 +65,7 @@ class Continuous(ActionSpace):
     mask_type: ClassVar[type] = ContinuousMask
 
     def __init__(self, low: ArrayLike, high: ArrayLike, seed: int | None = None) -> None:
-        self.low, self.high = (np.atleast_1d(np.array(bound, np.float32)) for bound in (low, high))
+        self.low, self.high = _bound("low", low), _bound("high", high)
         if self.low.ndim != 1 or self.low.shape != self.high.shape or len(self.low) == 0:
             shapes = f"{self.low.shape} and {self.high.shape}"
             raise ValueError(f"low and high: expected vectors of the same length, got shapes {shapes}")
@@ -156,6 +157,18 @@ class Continuous(ActionSpace):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.low.tolist()}, {self.high.tolist()})"
+
+
+def _bound(name: str, given: ArrayLike) -> NDArray[np.float32]:
+    """A bound as a float32 vector. What lies outside of float32 is infinite: it bounds nothing."""
+    try:
+        numbers = real_numbers(given)
+        if any(number is None for number in np.asarray(given, object).flat):
+            raise ValueError
+    except ValueError:
+        raise TypeError(f"{name}: expected a number or a vector of numbers, got {given!r}") from None
+    with np.errstate(over="ignore"):
+        return np.atleast_1d(numbers.astype(np.float32))
 
 
 class GlobalContinuous(Continuous):

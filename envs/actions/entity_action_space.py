@@ -7,8 +7,9 @@ from typing import Any
 
 from gymnasium import spaces
 
+from ..errors import check_flags
 from .action_space import ActionSpace
-from .array_checks import ordered, unique_names
+from .array_checks import named_parts, ordered
 
 
 class EntityActionSpace(spaces.Dict):
@@ -36,6 +37,9 @@ class EntityActionSpace(spaces.Dict):
     Args:
         optional: the environment has a no-op. It is no part of equality or of schemas: it changes neither
             what a network observes nor what it may choose.
+
+    Raises:
+        TypeError: `actions` is no dict from strings to action spaces, or `optional` is no bool.
     """
 
     # Of the class: spaces that were pickled before these attributes existed have them as well.
@@ -46,7 +50,8 @@ class EntityActionSpace(spaces.Dict):
         self, actions: Mapping[str, ActionSpace], seed: int | None = None, *, optional: bool = False
     ) -> None:
         self.optional = optional
-        unique_names(list(actions), "action names")
+        check_flags(self, "optional")
+        named_parts(actions, "actions")
         for name, space in actions.items():
             if not isinstance(space, ActionSpace):
                 raise TypeError(f"action {name!r}: expected an entitize action space, got {space!r}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...ragged.compiled import compiled
 from .action_mask import ActionMask
 from .action_space import LEGAL, ActionSpace, MaskReader
-from .array_checks import random_subset, unique_names
+from .array_checks import choice_names, named_parts, random_subset, unique_names
 
 
 @dataclass
@@ -59,7 +60,8 @@ class MultiCategorical(ActionSpace):
     no allowed kind uses nothing needs to be allowed.
 
     Attributes:
-        components: per component the names of its choices, in order; a number n stands for "0" to "n - 1".
+        components: per component the names of its choices, in order; a number n stands for "0" to "n - 1", an
+            Enum for the names of its members.
         uses: per kind the further components that it uses, in the components' order.
         sizes: int64 (M,), the choices of each component.
         offsets: int64 (M + 1,), where each component's columns of the mask start.
@@ -74,15 +76,16 @@ class MultiCategorical(ActionSpace):
 
     def __init__(
         self,
-        components: Mapping[str, Sequence[str] | int],
+        components: Mapping[str, Sequence[str] | int | type[Enum]],
         uses: Mapping[str, Sequence[str]] | None = None,
         seed: int | None = None,
     ) -> None:
         if not isinstance(components, Mapping) or not components:
             raise TypeError(f"components: expected a non-empty dict from name to choices, got {components!r}")
-        unique_names(list(components), "components")
+        named_parts(components, "components")
         self.components: dict[str, tuple[str, ...]] = {
-            name: _choice_names(name, choices) for name, choices in components.items()
+            name: choice_names(choices, f"component {name!r}: choices")
+            for name, choices in components.items()
         }
         self.names: tuple[str, ...] = tuple(self.components)
         self.sizes: NDArray[np.int64] = np.array([len(c) for c in self.components.values()], np.int64)
@@ -90,10 +93,11 @@ class MultiCategorical(ActionSpace):
         kinds, others = self.components[self.names[0]], self.names[1:]
         if uses is None:
             uses = dict.fromkeys(kinds, others)
+        named_parts(uses, "uses")
         self.used: NDArray[np.bool_] = np.zeros((len(kinds), len(self.names)), bool)
         self.used[:, 0] = True
         for kind, needed in uses.items():
-            _check_use(kind, needed, kinds, others)
+            needed = _checked_use(kind, needed, kinds, others)
             self.used[kinds.index(kind)] |= np.isin(self.names, needed)
         self.uses: dict[str, tuple[str, ...]] = {
             kind: tuple(name for name, use in zip(others, row[1:], strict=True) if use)
@@ -264,24 +268,22 @@ class MultiCategorical(ActionSpace):
         return f"{type(self).__name__}({components}, { ({k: list(u) for k, u in self.uses.items()}) })"
 
 
-def _choice_names(component: str, choices: Sequence[str] | int) -> tuple[str, ...]:
-    names = [str(i) for i in range(choices)] if isinstance(choices, int) else choices
-    if not names:
-        raise ValueError(f"component {component!r}: expected at least one choice, got none")
-    return unique_names(names, f"component {component!r}: choices")
-
-
-def _check_use(kind: str, needed: Sequence[str], kinds: tuple[str, ...], others: tuple[str, ...]) -> None:
+def _checked_use(
+    kind: str, needed: Sequence[str], kinds: tuple[str, ...], others: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the components that a kind uses, all of them known."""
     if kind not in kinds:
         raise ValueError(
             f"uses: expected kinds of {', '.join(map(repr, kinds))}, got the unknown kind {kind!r}"
         )
-    for name in unique_names(needed, f"uses of {kind!r}"):
+    names = unique_names(needed, f"uses of {kind!r}")
+    for name in names:
         if name not in others:
             known = ", ".join(map(repr, others)) or "none"
             raise ValueError(
                 f"uses of {kind!r}: expected components of {known}, got the unknown component {name!r}"
             )
+    return names
 
 
 @compiled

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...ragged import RaggedArray
 from ..actions.action_mask import ActionMask
+from ..actions.array_checks import real_numbers
 from ..actions.kinds import Action, Mask
 from ..errors import ObservationError
 from ..spaces.entity_space import EntitySpace
@@ -146,7 +147,7 @@ class Resolver:
         if given is None:
             return np.zeros((0, len(features)), np.float32)
         try:
-            rows = np.array(given, np.float32)
+            rows = real_numbers(given).astype(np.float32)
         except (TypeError, ValueError, RuntimeWarning) as error:  # a warning of overflow may be an error
             self._fail(f"entity type {name!r}: expected an array of numbers (n, {len(features)}): {error}")
         if rows.shape == (0,):
@@ -167,7 +168,7 @@ class Resolver:
     def _globals(self, given: ArrayLike) -> NDArray[np.float32]:
         features = self.space.global_features
         try:
-            values = np.array(given, np.float32)
+            values = real_numbers(given).astype(np.float32)
         except (TypeError, ValueError, RuntimeWarning) as error:
             self._fail(f"globals: expected an array of numbers ({len(features)},): {error}")
         if values.shape != (len(features),):

@@ -9,7 +9,7 @@ ordered (Mine, Robot), the mines are 0 and 1 and the robot is 2. Actors and acte
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,10 +22,12 @@ from ..actions.array_checks import (
     binary_problem,
     flag_space,
     keys_problem,
+    named_parts,
     ordered,
     unique_names,
 )
 from ..actions.entity_action_space import EntityActionSpace
+from ..errors import check_flags
 
 #: Box bounds of features: finite, because Gymnasium warns of infinite ones.
 _LIMIT = float(np.finfo(np.float32).max)
@@ -47,8 +49,8 @@ class EntitySpace(spaces.Dict):
     each row, and all features must be finite. `problem` says what is wrong.
 
     Raises:
-        TypeError, ValueError: a name is no string or repeats, `action_space` is of the wrong kind, or `frame`
-            is not three positive sizes.
+        TypeError, ValueError: a name is no string or repeats, an argument is of the wrong kind, or `frame` is
+            not three positive sizes.
     """
 
     def __init__(
@@ -62,13 +64,14 @@ class EntitySpace(spaces.Dict):
     ) -> None:
         if not isinstance(action_space, EntityActionSpace):
             raise TypeError(f"action_space: expected an EntityActionSpace, got {action_space!r}")
-        unique_names(list(entities), "entity types")
+        named_parts(entities, "entities")
         self.entities: dict[str, tuple[str, ...]] = {
             name: unique_names(features, f"{name}: feature names") for name, features in entities.items()
         }
         self.global_features: tuple[str, ...] = unique_names(global_features, "globals: feature names")
         self.actions = action_space
         self.hidden = hidden
+        check_flags(self, "hidden")
         self.frame: tuple[int, int, int] | None = None if frame is None else _frame_shape(frame)
         parts: dict[str, spaces.Space[Any]] = {
             "actions": spaces.Dict(ordered({n: action_space[n].mask_space() for n in action_space}))
@@ -212,8 +215,9 @@ class EntitySpace(spaces.Dict):
 
 
 def _frame_shape(given: Sequence[int]) -> tuple[int, int, int]:
-    shape = tuple(given)
-    if len(shape) != 3 or not all(isinstance(size, int) and size > 0 for size in shape):
+    shape = tuple(given) if isinstance(given, Iterable) else ()
+    is_size = [isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in shape]
+    if len(shape) != 3 or not all(is_size):
         raise ValueError(f"frame: expected three positive sizes (height, width, channels), got {given!r}")
     return shape
 

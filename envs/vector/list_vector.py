@@ -14,6 +14,7 @@ from ...ragged import RaggedArray
 from ..actions import EntityActionSpace
 from ..batch.entity_batch import EntityBatch, batch_observations
 from ..errors import WorkerError
+from ..returned import step_values
 from ..spaces import EntitySpace
 from .infos import lane_mask, merge_infos
 from .vector_env import EntityVectorEnv, StepResult
@@ -102,7 +103,8 @@ class ListVectorEnv(EntityVectorEnv):
         for lane, env in enumerate(self.envs):
             action = {name: values[cuts[lane] : cuts[lane + 1]] for name, values, cuts in parts}
             try:
-                observation, rewards[lane], terminated[lane], truncated[lane], info = env.step(action)
+                result = step_values(f"{type(env).__name__}.step", env.step(action))
+                observation, rewards[lane], terminated[lane], truncated[lane], info = result
                 if terminated[lane] or truncated[lane]:
                     finals.append(observation)
                     final_infos[lane] = info

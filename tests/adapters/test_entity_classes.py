@@ -223,7 +223,7 @@ def test_dataclasses_and_equal_entities_are_refused():
         ({"kind": "boss"}, ["Everything.kind", "'boss'"]),
         ({"kind": True}, ["Everything.kind", True]),
         ({"terrain": "sand"}, ["Everything.terrain", "'sand'"]),
-        ({"number": "much"}, ["Everything.number", "float"]),
+        ({"number": "much"}, ["Everything.number", "number", "'much'"]),
         ({"number": [1, 2]}, ["Everything.number"]),
         ({"pair": (1,)}, ["Everything.pair", 2, "(1,)"]),
         ({"engine": 3}, ["Everything.engine", "Engine", 3]),
@@ -414,11 +414,11 @@ def test_things_come_alone_in_lists_and_in_lists_of_lists():
 
 
 def test_what_cannot_be_declared_is_named():
-    with raises(TypeError, "str", "@entity"):
+    with raises(TypeError, "'drone'", "@entity"):
         Obs("drone")
     with raises(ObservationError, "hidden", "entities"):
         Obs(Mineral(1), hidden=[Mineral(1)])
-    with raises(TypeError, "int", "@entity"):
+    with raises(TypeError, 3, "@entity"):
         Obs(3)
     with raises(TypeError, "action 'move'", "Enum", 3):
         declare(entities=[Drone], actions={"move": 3})  # type: ignore[dict-item]

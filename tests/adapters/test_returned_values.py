@@ -41,6 +41,12 @@ WRONG_STEPS = [
     ((POINT, None, False, False, {}), ("reward", "None")),
     ((POINT, np.zeros(2), False, False, {}), ("reward", "expected")),
     ((POINT, "x", False, False, {}), ("reward", "'x'")),
+    ((POINT, "1", False, False, {}), ("reward", "'1'")),
+    ((POINT, b"1", False, False, {}), ("reward", "b'1'")),
+    ((POINT, np.str_("1"), False, False, {}), ("reward", "'1'")),
+    ((POINT, ["1"], False, False, {}), ("reward", "'1'")),
+    ((POINT, np.complex64(1), False, False, {}), ("reward", "1+0j")),
+    ((POINT, 10**400, False, False, {}), ("reward", "1000")),
     ((POINT, 0.0, None, False, {}), ("terminated", "None")),
     ((POINT, 0.0, False, False, None), ("info", "None")),
 ]
@@ -111,6 +117,27 @@ def test_step_of_an_entity_environment(result: Any, facts: Any) -> None:
     env.reset(seed=0)
     with raises(ez.ObservationError, "Lonely", *facts):
         env.step({"answer": np.array([], np.int64)})
+
+
+@pytest.mark.parametrize("reward", ["1", b"1", np.str_("1"), None, 1j])
+def test_a_wrapper_around_an_entity_environment(reward: Any) -> None:
+    class Rewarded(gymnasium.RewardWrapper[Any, Any]):
+        def reward(self, given: Any) -> Any:
+            return reward
+
+    with ez.vector.ListVectorEnv([lambda: Rewarded(ez.make("Count"))]) as venv:
+        batch, _ = venv.reset(seed=0)
+        with raises(ez.WorkerError, "env 0", "reward", repr(reward)) as caught:
+            venv.step(venv.action_space.sample(mask=batch))
+    assert isinstance(caught.value.__cause__, ez.ObservationError)
+
+
+@pytest.mark.parametrize("reward", [True, 2, np.float32(1), np.array([1]), np.array([True]), [1.0]])
+def test_other_single_numbers_are_rewards(reward: Any) -> None:
+    env = ez.make(type("Mine", (Wrong,), {"step_result": (POINT, reward, False, False, {})}))
+    env.reset(seed=0)
+    given = env.step({"action": np.array([0])})[1]
+    assert type(given) is float and given == np.asarray(reward).item()
 
 
 def test_step_of_a_vector_environment() -> None:
