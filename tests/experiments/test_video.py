@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -92,6 +94,22 @@ def test_a_place_where_nothing_can_be_written_is_told(
 def test_the_environment_variable_chooses_ffmpeg(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", "my-ffmpeg")
     assert find_ffmpeg() == "my-ffmpeg"
+
+
+def test_ffmpeg_is_found_in_a_package_that_cannot_be_imported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """procgen wants imageio-ffmpeg 0.3.0, which imports pkg_resources; new versions of setuptools lack it."""
+    binary = tmp_path / "imageio_ffmpeg" / "binaries" / "ffmpeg-linux64-v4.1"
+    binary.parent.mkdir(parents=True)
+    binary.touch()
+    (tmp_path / "imageio_ffmpeg" / "__init__.py").write_text("import there_is_no_pkg_resources")
+    monkeypatch.delenv("IMAGEIO_FFMPEG_EXE", raising=False)
+    monkeypatch.delitem(sys.modules, "imageio_ffmpeg", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert find_ffmpeg() == str(binary)
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("imageio_ffmpeg")
 
 
 def test_without_any_ffmpeg_a_gif_is_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
