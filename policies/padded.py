@@ -77,7 +77,7 @@ class PaddedRogueNet(nn.Module):
     ) -> None:
         super().__init__()
         space = _checked_space(observation_space)
-        self.layout = space.layout
+        self.space, self.layout = space, space.layout
         self.settings = from_options(RogueNetConfig, options)
         _check_settings(self.settings)
         self.inputs = Inputs(self.layout.space, self.settings)
@@ -105,6 +105,7 @@ class PaddedRogueNet(nn.Module):
             ValueError: an array is missing or of another shape; a flag of presence is neither 0 nor 1, as
                 after `VecNormalize(norm_obs=True)`; or a feature is NaN or infinite in training.
         """
+        observations = self.space.by_layout(observations)
         flags = self.slots.flags(observations)
         batch = self._batch(observations, flags)
         prepared = self.inputs.prepare(batch)
@@ -212,11 +213,12 @@ def _checked_space(space: gymnasium.Space[Any]) -> PaddedSpace:
             f" {_keys(space)}; {_ALONE}, as VecFrameStack does"
         )
     for key, part in space.layout.observation_space.without_empty_arrays().spaces.items():
-        if key not in space.spaces:
-            raise ValueError(f"{key!r} is missing in the space of {build}; {_ALONE}")
-        if space.spaces[key] != part:
+        name = key if space.names is None else space.names.get(key, key)
+        if name not in space.spaces:
+            raise ValueError(f"{name!r} is missing in the space of {build}; {_ALONE}")
+        if space.spaces[name] != part:
             raise ValueError(
-                f"{key!r} of the space of {build} was {part} and is {space.spaces[key]} now; {_ALONE}"
+                f"{name!r} of the space of {build} was {part} and is {space.spaces[name]} now; {_ALONE}"
             )
     return space
 

@@ -88,6 +88,7 @@ class PaddedActorCritic(nn.Module):
         Raises:
             TypeError, ValueError: a mask is missing, no tensor, or of another shape.
         """
+        observations = self.net.space.by_layout(observations)
         self.net.slots.check_arrays(observations, [f"actions/{name}/mask" for name in self._names])
         masks = []
         for name in self._names:

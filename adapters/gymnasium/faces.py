@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ...envs import ActionError, ActionSpace, EntitySpace, ObservationError, PaddedLayout, batch_observations
 from ...envs.actions.array_checks import MOST_ENTITIES
 from ...envs.errors import reset_needed
+from ...envs.spaces import PaddedSpace
 from .flattening import FlatActions, flat_masks, observation_paths, padded_action, part_at, renamed_keys
 from .limits import Beyond, Limit, Limited, Nearest
 from .wrap import env_name
@@ -237,10 +238,10 @@ class PaddedFace(GymnasiumFace):
         self.limited: Limited | None = None
         #: Per action with choices its mask (A, C) in the last observation, and where choices begin in a row.
         self._masks: list[tuple[NDArray[np.bool_], NDArray[np.int64]]] = []
-        own: spaces.Dict = self._layout.observation_space.without_empty_arrays()
+        own = self._layout.observation_space.without_empty_arrays()
         self._renamed = renamed_keys(own, separator)
         if separator != "/":
-            own = spaces.Dict({new: own[key] for key, new in self._renamed.items()})
+            own = PaddedSpace(self._layout, own.spaces, self._renamed)
         self.observation_space = own
         limits, actees = self._layout.max_actors, self._layout.max_actees
         actions = self._space.actions.items()
@@ -370,8 +371,7 @@ def to_gymnasium(
         flat_actions: with padded observations too, one Discrete, MultiDiscrete or Box instead of a Dict of
             actions, as Stable-Baselines3 and most other learners need. The flat layout always has one.
         separator: what joins the keys of ragged and padded observations, "." for "actions.Move.mask". HDF5
-            takes "/" for its folders, so Minari needs another one. Our networks for padded observations
-            need "/".
+            takes "/" for its folders, so Minari needs another one.
 
     Raises:
         TypeError: `env` is no entity environment.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from gymnasium import spaces
@@ -20,6 +20,7 @@ from ..errors import ObservationError, whole_number
 from ..spaces.entity_space import EntitySpace
 from .entity_batch import EntityBatch
 
+_Array = TypeVar("_Array")
 Padded = dict[str, NDArray[Any]]
 
 _LIMIT = float(np.finfo(np.float32).max)
@@ -30,11 +31,30 @@ class PaddedSpace(spaces.Dict):
 
     To vector environments and learners it is a plain Dict. A network that needs the entities reads their
     places from `layout`. Two such spaces are equal if they contain the same arrays with the same features.
+
+    Args:
+        layout: where entities are.
+        parts: the arrays by their names in the layout.
+        names: other names for them, by those in the layout; None: the same.
     """
 
-    def __init__(self, layout: PaddedLayout, parts: Mapping[str, spaces.Space[Any]]) -> None:
-        super().__init__(dict(parts))
+    names: Mapping[str, str] | None = None  # of the class: spaces that were pickled before have it as well
+
+    def __init__(
+        self,
+        layout: PaddedLayout,
+        parts: Mapping[str, spaces.Space[Any]],
+        names: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__({key if names is None else names[key]: part for key, part in parts.items()})
         self.layout = layout
+        self.names = names
+
+    def by_layout(self, observations: Mapping[str, _Array]) -> Mapping[str, _Array]:
+        """Return arrays of this space under their names in the layout; missing ones stay missing."""
+        if self.names is None:
+            return observations
+        return {key: observations[name] for key, name in self.names.items() if name in observations}
 
     def without_empty_arrays(self) -> PaddedSpace:
         """Return the space without arrays of size zero, which some learners can't use."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
 import entitize as ez
+import gymnasium
 import numpy as np
 import pytest
 import torch
@@ -112,6 +114,26 @@ def test_masks_are_those_of_the_environment() -> None:
             observation, _, terminated, truncated, _ = env.step(action)  # illegal="error"
             if terminated or truncated:
                 observation, _ = env.reset()
+
+
+def test_names_of_arrays_with_another_separator_change_nothing() -> None:
+    """Data sets in HDF5, and so Minari's, hold arrays under such names."""
+    made: Any = []
+    for separator in "/.":
+        env = gymnasium.make(
+            "entitize/Padded-v0", env_id="MineSweeper", maxima=6, flat_actions=True, separator=separator
+        )
+        torch.manual_seed(0)
+        net = ez.PaddedActorCritic(env.observation_space, d_model=8, n_head=2)
+        seen = {name: torch.as_tensor(array)[None] for name, array in env.reset(seed=3)[0].items()}
+        made.append((*net(seen), net.action_masks(seen)))
+        assert copy.deepcopy(env.observation_space) == env.observation_space
+        assert all(separator in name for name in seen if name != "globals")
+        del seen[next(iter(seen))]
+        with pytest.raises(ValueError, match="expected"):
+            net(seen)
+    for one, other in zip(*made, strict=True):
+        assert torch.equal(one, other)
 
 
 def test_no_steps_give_no_logits_and_wrong_arrays_are_named() -> None:
