@@ -88,6 +88,7 @@ def test_lanes_are_the_single_environments(name, mode):
         return
     wrapped = wrap_vec(venv, VIEWS[name])
     batch, _ = wrapped.reset(seed=3)
+    wrapped.action_space.seed(3)
     ended_lanes = 0
     for _ in range(12):
         for lane, env in enumerate(venv.envs):

@@ -48,6 +48,7 @@ def test_every_game_is_registered_and_passes_gymnasiums_checks(game):
     env = gymnasium.make(f"entitize/Procgen-{game}-v0")
     check_env(env.unwrapped, skip_render_check=True)
     env.reset(seed=1)
+    env.action_space.seed(1)
     env.step(env.action_space.sample())
     env.close()
 

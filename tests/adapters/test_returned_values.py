@@ -64,6 +64,7 @@ def test_step(result: Any, facts: Any, num_envs: int | None) -> None:
     else:
         env = ez.make_vec(made, num_envs)
         batch, _ = env.reset(seed=0)
+        env.action_space.seed(0)
         action = env.action_space.sample(mask=batch)
     with env, raises(ez.ObservationError, "Mine", "step", *facts):
         env.step(action)
@@ -127,6 +128,7 @@ def test_a_wrapper_around_an_entity_environment(reward: Any) -> None:
 
     with ez.vector.ListVectorEnv([lambda: Rewarded(ez.make("Count"))]) as venv:
         batch, _ = venv.reset(seed=0)
+        venv.action_space.seed(0)
         with raises(ez.WorkerError, "env 0", "reward", repr(reward)) as caught:
             venv.step(venv.action_space.sample(mask=batch))
     assert isinstance(caught.value.__cause__, ez.ObservationError)
@@ -148,5 +150,6 @@ def test_step_of_a_vector_environment() -> None:
 
     with Lanes(2) as venv:
         batch, _ = venv.reset(seed=0)
+        venv.action_space.seed(0)
         with raises(ez.ObservationError, "rewards", "(2,)"):
             venv.step(venv.action_space.sample(mask=batch))

@@ -25,6 +25,7 @@ def plays(tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv = ez.make_vec("MineSweeper", num_envs=3)
     with ez.datasets.Recorder(venv, path, steps_per_part=40) as recorder:
         batch, _ = recorder.reset(seed=1)
+        recorder.action_space.seed(1)
         for _ in range(30):
             batch, *_ = recorder.step(recorder.action_space.sample(mask=batch))
     return path

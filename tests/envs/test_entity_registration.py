@@ -53,6 +53,7 @@ def test_every_public_name_of_envs_can_be_had_and_is_public_where_it_says() -> N
 def test_gymnasium_makes_a_working_environment(env_id: str) -> None:
     env = gymnasium.make(env_id)
     observation, _ = env.reset(seed=1)
+    env.action_space.seed(1)
     for _ in range(20):
         observation, _, terminated, truncated, _ = env.step(env.action_space.sample(mask=observation))  # type: ignore[arg-type]
         assert observation in env.observation_space
@@ -74,6 +75,7 @@ def test_gymnasium_makes_a_vector_environment_of_ours(env_id: str) -> None:
     assert envs.spec.id == env_id
     assert envs.spec.to_json()
     batch, _ = envs.reset(seed=0)
+    envs.action_space.seed(0)
     envs.step(envs.action_space.sample(mask=batch))
     envs.close()
     envs.close()

@@ -88,6 +88,8 @@ def test_autoreset_and_infos_are_gymnasiums_same_step() -> None:
     theirs = SyncVectorEnv([partial(Counter, length) for length in lengths], autoreset_mode="SameStep")
     ours.reset(seed=3)
     theirs.reset(seed=3)
+    ours.action_space.seed(3)
+    theirs.action_space.seed(3)
     for _ in range(5):
         batch, rewards, terminated, truncated, info = ours.step(ours.action_space.sample())
         them = theirs.step(theirs.action_space.sample())
@@ -210,6 +212,7 @@ def test_it_is_a_gymnasium_vector_environment() -> None:
     assert envs.metadata["render_modes"] == ["rgb_array"]
     assert envs.render_mode == "rgb_array"
     batch, _ = envs.reset(seed=0)
+    envs.action_space.seed(0)
     assert batch in envs.observation_space
     assert envs.action_space.sample(mask=batch) in envs.action_space
     frames = envs.render()
@@ -217,6 +220,7 @@ def test_it_is_a_gymnasium_vector_environment() -> None:
     assert [np.shape(frame) for frame in frames] == [(96, 112, 3)] * 2
     wrapped = gymnasium.wrappers.vector.RecordEpisodeStatistics(envs)
     wrapped.reset(seed=0)
+    envs.action_space.seed(0)
     ended = False
     while not ended:
         batch, _, terminated, truncated, info = wrapped.step(envs.action_space.sample(mask=batch))  # type: ignore[arg-type]

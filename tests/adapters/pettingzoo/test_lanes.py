@@ -184,6 +184,7 @@ def test_an_action_that_is_left_out_names_the_lane_and_its_agent_and_moves_nothi
         venv, other = (ez.from_pettingzoo(GAMES[name], view=AUTO) for _ in range(2))
         batch, _ = venv.reset(seed=3)
         other.reset(seed=3)
+        venv.action_space.seed(3)
         actions, agent = venv.action_space.sample(mask=batch), repr(venv.agents[0][1])
         for left_out in ({}, no_actions(venv.single_action_space, venv.num_envs)):
             with raises(ez.ActionError, "lane 0", agent, "'action'", 1):

@@ -77,6 +77,7 @@ def test_an_observation_without_its_parts_is_told() -> None:
     game = Masked()
     venv = ez.from_pettingzoo(game)
     batch, _ = venv.reset(seed=0)
+    venv.action_space.seed(0)
     game.seen = lambda: {agent: {"mask": 1} for agent in game.agents}  # type: ignore[method-assign]
     with raises(ez.ObservationError, "'dog_0'", "observation", "'observation'"):
         venv.step(venv.action_space.sample(mask=batch))

@@ -151,6 +151,7 @@ def test_one_policy_sees_all_games_in_one_batch_as_a_lane_would() -> None:
     lanes = ez.from_pettingzoo(TAG, num_envs=5, view=AUTO)
     batch, _ = venv.reset(seed=1)
     expected, _ = lanes.reset(seed=1)
+    venv.action_space.seed(1)
     venv.step(venv.action_space.sample(mask=batch))
     assert len(policy.seen) == 1
     np.testing.assert_array_equal(
@@ -166,6 +167,7 @@ def test_a_policy_made_for_all_agents_together_can_play_some_of_them() -> None:
     venv = ez.from_pettingzoo(SPEAKER, opponents={"speaker": policy}, view=AUTO)
     assert list(venv.single_observation_space.entities) == ["Vector"]
     batch, _ = venv.reset(seed=1)
+    venv.action_space.seed(1)
     venv.step(venv.action_space.sample(mask=batch))
     assert policy.seen[0].entities["speaker"].lengths.tolist() == [1]
     assert list(policy.seen[0].actions) == ["speaker", "listener"]
@@ -174,6 +176,7 @@ def test_a_policy_made_for_all_agents_together_can_play_some_of_them() -> None:
     )
     venv = ez.from_pettingzoo(SPEAKER, opponents={"speaker_0": alone}, view=AUTO)
     batch, _ = venv.reset(seed=1)
+    venv.action_space.seed(1)
     venv.step(venv.action_space.sample(mask=batch))
     assert list(alone.seen[0].entities) == ["Vector"]
 
@@ -187,6 +190,7 @@ def test_a_name_counts_for_more_than_a_kind() -> None:
 
     venv = ez.from_pettingzoo(TAG, opponents={"adversary": "random", "adversary_1": noting}, view=AUTO)
     batch, _ = venv.reset(seed=1)
+    venv.action_space.seed(1)
     venv.step(venv.action_space.sample(mask=batch))
     assert asked == ["adversary_1"]
 
@@ -241,6 +245,7 @@ def test_a_game_that_opponents_end_before_anybody_could_move_is_told_in_the_next
     )
     returned = []
     seen, info = env.reset(seed=1)
+    env.action_space.seed(1)
     idle = [bool(info["inactive"][0])] if mode == "lanes" else []
     for _ in range(4):
         seen, reward, terminated, _, info = env.step(env.action_space.sample(mask=seen))
@@ -301,6 +306,7 @@ def test_an_opponent_that_raises_or_does_what_cannot_be_done_is_named_and_everyt
             partial(closing, closed), num_envs=2, opponents={"adversary": player}, view=AUTO
         )
         batch, _ = venv.reset(seed=1)
+        venv.action_space.seed(1)
         with raises(ez.WorkerError, "game 0", "simple_tag_v3", *facts) as caught:
             venv.step(venv.action_space.sample(mask=batch))
         assert caught.value.env_indices == (0,)

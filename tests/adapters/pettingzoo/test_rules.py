@@ -173,6 +173,7 @@ def test_agents_that_join_later_are_idle_until_then() -> None:
 def test_agents_that_join_later_join_the_team() -> None:
     env = ez.from_pettingzoo(Colony(), "team")
     seen, _ = env.reset(seed=1)
+    env.action_space.seed(1)
     counts = [len(seen["entities"]["ant"])]
     for _ in range(4):
         seen, _, terminated, truncated, _ = env.step(env.action_space.sample(mask=seen))
@@ -305,6 +306,7 @@ def test_a_game_that_raises_is_named_and_all_games_are_closed(make: Any) -> None
     games = [make(), make(damage=at(1, explode)), make()]
     venv = ez.from_pettingzoo([partial(lambda game: game, game) for game in games])
     batch, _ = venv.reset(seed=1)
+    venv.action_space.seed(1)
     where = "step" if make is Colony else "step for agent 'ant_1'"
     with raises(
         ez.WorkerError, "game 1", "colony_v0", "ZeroDivisionError", where, "no ants left to divide by"
@@ -323,6 +325,7 @@ def test_a_team_whose_game_raises_is_closed() -> None:
     game = Colony(damage=at(1, explode))
     env = ez.from_pettingzoo(game, "team")
     seen, _ = env.reset(seed=1)
+    env.action_space.seed(1)
     with raises(ez.WorkerError, "game 0", "colony_v0", "ZeroDivisionError", "step"):
         env.step(env.action_space.sample(mask=seen))
     assert game.closed == 1
@@ -336,6 +339,7 @@ def test_a_team_whose_game_raises_is_closed() -> None:
 def test_wrong_orders_name_the_lane_and_its_agent_and_nothing_moves() -> None:
     venv = ez.from_pettingzoo(Colony, num_envs=2)
     batch, _ = venv.reset(seed=1)
+    venv.action_space.seed(1)
     orders = venv.action_space.sample(mask=batch)
     orders["action"] = orders["action"].with_values(np.array([0, 1, 0, 7]))
     with raises(ez.ActionError, "colony_v0", "lane 4", "'ant_1' of game 1", 7):

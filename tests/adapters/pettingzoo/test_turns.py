@@ -196,6 +196,7 @@ def test_the_last_observation_and_reward_come_in_the_step_that_ends_the_game() -
 def test_several_games_move_once_each_in_a_step() -> None:
     venv = ez.from_pettingzoo(GAMES["connect_four"], num_envs=3)
     batch, info = venv.reset(seed=0)
+    venv.action_space.seed(0)
     assert info["inactive"].tolist() == [False, True] * 3
     batch, *_, info = venv.step(venv.action_space.sample(mask=batch))
     assert info["inactive"].tolist() == [True, False] * 3
