@@ -44,8 +44,13 @@ _EXTRAS = {
 }
 
 
-#: Public name -> its extra, where that brings more than the first package that is missing.
-_EXTRAS_OF_NAMES = {"entitize.sb3": "sb3"}
+#: Public name -> its extra, where that is another than the one of the first package that is missing.
+_EXTRAS_OF_NAMES = {
+    "entitize.load_agent": "runtime",
+    "entitize.runtime": "runtime",
+    "entitize.sb3": "sb3",
+    "entitize.trainers.distributed.RayRollouts": "ray",
+}
 
 
 def attach(

@@ -14,6 +14,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
+from ...lazy import needs_extra
 from ...suggestions import did_you_mean
 
 _LIBRARY = "python_griddly"
@@ -30,7 +31,8 @@ def package_folder() -> Path:
     """
     spec = importlib.util.find_spec("griddly")
     if spec is None or not spec.submodule_search_locations:
-        raise ModuleNotFoundError("No module named 'griddly'", name="griddly")
+        error = ModuleNotFoundError("No module named 'griddly'", name="griddly")
+        raise needs_extra("Griddly (Python 3.11 only)", error)
     return Path(spec.submodule_search_locations[0])
 
 

@@ -3,7 +3,9 @@
 import importlib.util
 
 if importlib.util.find_spec("safetensors") is None:
-    raise ImportError("load_agent needs safetensors: pip install 'entitize[runtime]'")
+    raise ModuleNotFoundError(
+        "load_agent needs safetensors: pip install 'entitize[runtime]'", name="safetensors"
+    )
 
 from .agent import Agent
 from .loading import load_agent

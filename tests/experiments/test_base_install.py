@@ -51,7 +51,29 @@ def test_other_commands_name_the_extra(environment: dict[str, str], command: str
     assert code == 2 and f"entitize {command}" in out and "entitize[train]" in out, out
 
 
-@pytest.mark.parametrize(("name", "extra"), [("RogueNet", "train"), ("PPO", "train"), ("sb3", "sb3")])
+@pytest.mark.parametrize(
+    ("name", "extra"),
+    [
+        *(("RogueNet", "train"), ("PPO", "train"), ("sb3", "sb3"), ("load_agent", "runtime")),
+        *(("runtime", "runtime"), ("distributed.RayRollouts", "ray")),
+    ],
+)
 def test_public_names_name_the_extra(environment: dict[str, str], name: str, extra: str) -> None:
     code, out = run(environment, "-c", f"import entitize; entitize.{name}")
-    assert code == 1 and f"entitize.{name}" in out and f"entitize[{extra}]" in out, out
+    where = name.rpartition(".")[2]  # names may be given with the module that they live in
+    assert code == 1 and f".{where} needs" in out and f"entitize[{extra}]" in out, out
+
+
+@pytest.mark.parametrize(
+    ("game", "extra"),
+    [
+        *(("Procgen/coinrun", "procgen"), ("Griddly/Sokoban---2", "griddly"), ("Atari/Pong", "atari")),
+        ("ViZDoom/basic", "vizdoom"),
+    ],
+)
+def test_environments_name_the_extra_of_their_engine(
+    environment: dict[str, str], game: str, extra: str
+) -> None:
+    for make in ("make", "make_vec"):
+        code, out = run(environment, "-c", f"import entitize; entitize.{make}({game!r})")
+        assert code == 1 and f"entitize[{extra}]" in out.splitlines()[-1], out
