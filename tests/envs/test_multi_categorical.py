@@ -102,7 +102,7 @@ def test_equal_components_and_uses_make_equal_spaces() -> None:
         ({"kind": []}, None, ValueError, ("component 'kind'", "at least one choice")),
         ({"kind": ["a", "a"]}, None, ValueError, ("component 'kind'", "repeat", "'a'")),
         ({"kind": "ab"}, None, TypeError, ("component 'kind'", "list of strings", "'ab'")),
-        ({1: 2}, None, TypeError, ("components", "list of strings")),
+        ({1: 2}, None, TypeError, ("components", "strings", 1)),
         ({"k": ["a"], "m": 2}, {"b": ["m"]}, ValueError, ("uses", "kind 'b'", "'a'")),
         (
             {"k": ["a"], "m": 2},
