@@ -53,6 +53,9 @@ def read_yaml(path: Path) -> Any:
         return data
     except OSError as error:
         raise ConfigError(f"{path} can't be read: {error.strerror}") from error
+    except MemoryError as error:
+        size = path.stat().st_size
+        raise ConfigError(f"{path} can't be read: its {size} bytes exceed this machine's memory") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not a text file: {error}") from error
     except yaml.YAMLError as error:

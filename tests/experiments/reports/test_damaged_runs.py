@@ -229,3 +229,16 @@ def test_a_named_pipe_is_not_waited_for(sound: Path, tmp_path: Path, name: str) 
     if name == "run.json":
         with raises(ValueError, run / name, "pipe"):
             read_origin(run)
+
+
+def test_a_configuration_larger_than_the_memory(
+    sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_text(path: Path, *encoding: str) -> str:
+        raise MemoryError
+
+    run = copy(sound, tmp_path)
+    os.truncate(run / "config.yaml", 40 * 2**30)
+    monkeypatch.setattr(Path, "read_text", read_text)
+    with raises(UserError, str(run / "config.yaml"), 40 * 2**30, "memory"):
+        read_run(run)
