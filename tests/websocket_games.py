@@ -126,6 +126,6 @@ def back(trainer: Trainer) -> Any:
     while True:
         try:
             return client.Agent.connect(f"ws://{trainer.venv.address}")
-        except (client.AgentError, InvalidHandshake):
+        except (client.AgentError, InvalidHandshake, OSError):  # too many connections: closed without a word
             assert time.monotonic() < end
             time.sleep(0.01)
