@@ -18,8 +18,9 @@ from ...ragged import RaggedArray
 from .behaviours import ALWAYS, DEPENDS
 from .choices import GriddlyChoices
 from .engine import Game
-from .fill import AVATAR_X, AVATAR_Y, INDEX, IS_COVERED, Lanes, Objects
+from .fill import AVATAR_X, AVATAR_Y, INDEX, IS_COVERED, Lanes
 from .masks import ActorTable, ChoiceTable, judge
+from .objects import Objects
 from .options import GriddlyOptions
 from .reading import GameGroup
 from .rules import Rules

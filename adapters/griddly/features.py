@@ -15,10 +15,11 @@ from ...ragged import RaggedArray
 from .actors import GriddlyActors
 from .choices import ACTION, GriddlyChoices
 from .engine import Game
-from .fill import FeatureLayout, fill_lanes
+from .fill import fill_lanes
+from .objects import FeatureLayout
 from .options import GriddlyOptions
 from .reading import ObjectReader
-from .rules import Rules
+from .rules import AvatarWindow, Rules
 
 PLACE_FEATURES = ("x", "y", "direction_x", "direction_y")
 #: In a window around the avatar: from where it stands, and with a window that turns, as it faces.
@@ -52,6 +53,7 @@ class GriddlyObserver:
             rules.num_players,
             rules.turns,
             np.array([] if window is None else list(vars(window).values()), np.int64),
+            _reach(window, choices) if window is not None and rules.num_players == 1 else -1,
         )
         self._actors = GriddlyActors(rules, options, choices)
         self._reader = ObjectReader(rules, self._layout)
@@ -89,3 +91,12 @@ class GriddlyObserver:
                 for variables in [game.variables() for game in games]
             ]
         return found.reshape(len(games) * num_players, len(names))
+
+
+def _reach(window: AvatarWindow, choices: GriddlyChoices) -> int:
+    """Return the distance, in x or y, to the farthest cell that an avatar observes or acts upon.
+
+    It holds for all directions of a window that turns.
+    """
+    sides = window.width // 2 + abs(window.offset_x), window.height // 2 + abs(window.offset_y)
+    return max(*sides, int(np.abs(choices.vectors).max()))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...ragged.compiled import compiled
 from .behaviours import ALWAYS, FIRST_TEST, NEVER, OPERATORS
-from .fill import NEXT, Objects, X, Y, Z
+from .objects import NEXT, Objects, X, Y, Z
 
 _EQ, _NEQ, _LT, _LTE, _GT, _GTE = range(len(OPERATORS))
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .engine import Game
-from .fill import LACKS_AVATAR, CellReports, FeatureLayout, Lists, Objects, read_cells, sort_objects
+from .objects import LACKS_AVATAR, CellReports, FeatureLayout, Lists, Objects, read_cells, sort_objects
 from .rules import Rules
 
 
@@ -41,7 +41,8 @@ class ObjectReader:
         widths = layout.widths.tolist()
         self._pack = {name: Struct(f"{widths[kind]}f").pack for name, kind in self._kinds.items()}
         self._nothing = [0.0] * widths[layout.avatar]
-        self._channels = np.zeros(0, np.int64)  # the type of each channel of a cell
+        self._num_channels = len(widths) + rules.num_players + 1 + 4 * rules.turns  # of a cell
+        self._channels = np.zeros(0, np.int64)  # the types of the first ones
         self._boards: list[Any] = []
         self._group: GameGroup | None = None
 
@@ -66,7 +67,8 @@ class ObjectReader:
             self._channels = np.array([self._kinds[name] for name in games[0].object_names()], np.int64)
         values = np.concatenate([game.read_cells() for game in games])
         asked = np.full(len(games), self._asks_avatars)
-        cells = CellReports(values, self._channels, group.is_plain, self._read_avatars(games, asked), asked)
+        avatars = self._read_avatars(games, asked)
+        cells = CellReports(values, self._num_channels, self._channels, group.is_plain, avatars, asked)
         objects, lacks = read_cells(cells, group.boards, self._layout)
         if lacks.any():
             asked = asked | (lacks == LACKS_AVATAR)

@@ -33,6 +33,16 @@ def test_entities_are_the_objects_of_the_state(name: str) -> None:
     play(name, 40, level=None, max_steps=15)
 
 
+def test_boards_can_hold_more_objects_than_cells() -> None:
+    row = "w h/b h/b h/b h/b w\n"
+    level = "w w w w w w\n" + 4 * row + "w A h/b h/b h/b w\nw w w w w w"
+    play("Sokoban---2", 40, level=level)
+    with ez.make_vec("Griddly/Sokoban---2", 16, level=level) as venv:
+        batch, _ = venv.reset(seed=1)
+        assert batch.num_entities == 16 * (22 + 1 + 2 * 19)
+        check_lanes(venv, batch)
+
+
 def test_entities_come_in_the_order_of_their_cells() -> None:
     """The engine's own order differs between processes."""
     with ez.make_vec("Griddly/Sokoban") as venv:
