@@ -18,7 +18,7 @@ from ...ragged import RaggedArray
 from .behaviours import ALWAYS, DEPENDS
 from .choices import GriddlyChoices
 from .engine import Game
-from .fill import AVATAR_X, AVATAR_Y, INDEX, IS_COVERED, Lanes
+from .fill import AVATAR_X, AVATAR_Y, INDEX, Lanes
 from .masks import ActorTable, ChoiceTable, judge
 from .objects import Objects
 from .options import GriddlyOptions
@@ -42,6 +42,7 @@ class GriddlyActors:
         self._table = ChoiceTable(
             choices.vectors,
             choices.is_relative,
+            -1 if rules.avatar is None else list(rules.objects).index(rules.avatar),
             effects.table[choices.rows[:, 0]],
             effects.comparisons,
             effects.bounds,
@@ -71,8 +72,6 @@ class GriddlyActors:
             mask = np.ones((len(owners), len(self._choices)), bool)
         else:
             effects = judge(objects, group.boards, actors, self._table, self._turns)
-            if self._has_avatars:  # what is above an avatar is judged instead of it
-                effects[lanes.avatars[owners, IS_COVERED] == 1] = ALWAYS
             mask = self._resolve(effects, games, actors)
         if not self._has_avatars:
             able = mask[:, 1:].any(1)

@@ -14,7 +14,7 @@ from ...ragged.compiled import compiled
 from .objects import NEXT, FeatureLayout, Objects, X, Y, Z
 
 #: Columns of `Lanes.avatars`.
-INDEX, AVATAR_X, AVATAR_Y, IS_COVERED = range(4)
+INDEX, AVATAR_X, AVATAR_Y = range(3)
 
 
 class Lanes(NamedTuple):
@@ -23,7 +23,7 @@ class Lanes(NamedTuple):
     values: NDArray[np.float32]  # the features of all types one after the other
     starts: NDArray[np.int64]  # (T + 1,) of each type in `values`
     offsets: NDArray[np.int64]  # (T, E + 1)
-    avatars: NDArray[np.int64]  # (E, 4): index of the lane's avatar (-1: none), its cell, is another above it
+    avatars: NDArray[np.int64]  # (E, 3): index of the lane's avatar (-1: none), and its cell
     tops: NDArray[np.int64]  # (E, cells) index of the own object that lies on top of each cell, -1: none
 
 
@@ -43,7 +43,7 @@ def fill_lanes(
     """
     num_types, num_lanes = len(layout.widths), len(games)
     values, begins, types, features = objects.values, objects.starts, objects.types, layout.features
-    avatars = np.full((num_lanes, 4), -1, np.int64)
+    avatars = np.full((num_lanes, 3), -1, np.int64)
     views = np.empty((num_lanes, 6), np.int64)
     offsets = np.zeros((num_types, num_lanes + 1), np.int64)
     for lane in range(num_lanes):
@@ -74,7 +74,7 @@ def fill_lanes(
 def _find_avatar(
     objects: Objects, first: int, last: int, layout: FeatureLayout, player: int, found: NDArray[np.int64]
 ) -> None:
-    """Set where the player's avatar starts in `values`, its cell, and whether it is covered."""
+    """Set where the player's avatar starts in `values`, and its cell."""
     values, starts, types = objects.values, objects.starts, objects.types
     if layout.avatar < 0:
         return
@@ -82,16 +82,7 @@ def _find_avatar(
     for row in range(first, last):
         start = starts[row]
         if types[row] == layout.avatar and int(values[start + owner]) == player:
-            found[INDEX], found[IS_COVERED] = start, 0
-            found[AVATAR_X], found[AVATAR_Y] = int(values[start + X]), int(values[start + Y])
-            for other in (row - 1, row + 1):  # objects are sorted by cell; a third in it lies beside these
-                while first <= other < last:
-                    beside = starts[other]
-                    if values[beside + X] != values[start + X] or values[beside + Y] != values[start + Y]:
-                        break
-                    if values[beside + Z] > values[start + Z]:
-                        found[IS_COVERED] = 1
-                    other += 1 if other > row else -1
+            found[INDEX], found[AVATAR_X], found[AVATAR_Y] = start, int(values[start + X]), int(values[start + Y])
             return
 
 

@@ -22,6 +22,7 @@ class ChoiceTable(NamedTuple):
 
     vectors: NDArray[np.int64]  # (C, 2) from the actor's cell to the one that it acts upon
     is_relative: NDArray[np.bool_]  # (C,) as if the actor faced upwards
+    avatar: int  # the type of all actors; -1: of several
     effects: NDArray[np.int16]  # (C, T, T + 2), and these, as in behaviours.Effects
     comparisons: NDArray[np.int64]
     bounds: NDArray[np.int64]
@@ -29,7 +30,7 @@ class ChoiceTable(NamedTuple):
 
 
 class ActorTable(NamedTuple):
-    """The objects that act; each is on top of its cell."""
+    """The objects that act. Each is on top of its cell; only an avatar may have another above it."""
 
     games: NDArray[np.int64]  # (A,)
     cells: NDArray[np.int64]  # (A, 2)
@@ -54,8 +55,8 @@ def judge(
         width, height = boards[game]
         own_x, own_y = actors.cells[actor]
         row = tops[firsts[game] + own_y * width + own_x]
-        if row < 0:
-            continue
+        if row < 0 or (table.avatar >= 0 and objects.types[row] != table.avatar):
+            continue  # the engine judges what is above an avatar instead of it
         kind, start = objects.types[row], objects.starts[row]
         ahead_x, ahead_y = _facing(objects.values, start + NEXT, turns)
         for choice in range(1, num_choices):
