@@ -18,7 +18,7 @@ from ...ragged import RaggedArray
 from .behaviours import ALWAYS, DEPENDS
 from .choices import GriddlyChoices
 from .engine import Game
-from .fill import AVATAR_X, AVATAR_Y, INDEX, Lanes
+from .fill import CELL_X, ENTITY, LANE, Lanes
 from .masks import ActorTable, ChoiceTable, judge
 from .objects import Objects
 from .options import GriddlyOptions
@@ -65,37 +65,22 @@ class GriddlyActors:
         Args:
             variables: (E, V) of the game.
         """
-        find = self._avatars if self._has_avatars else self._units
-        owners, indices, cells = find(group, lanes)
-        actors = ActorTable(group.games[owners], cells, variables[owners])
+        actors, offsets = lanes.actors, lanes.actor_offsets
         if self._has_avatars and not self._has_masks:
-            mask = np.ones((len(owners), len(self._choices)), bool)
+            mask = np.ones((len(actors), len(self._choices)), bool)
         else:
-            effects = judge(objects, group.boards, actors, self._table, self._turns)
-            mask = self._resolve(effects, games, actors)
+            table = ActorTable(actors, group.games, variables)
+            effects = judge(objects, group.boards, table, self._table, self._turns)
+            mask = self._resolve(effects, games, table)
         if not self._has_avatars:
             able = mask[:, 1:].any(1)
-            owners, indices, cells, mask = owners[able], indices[able], cells[able], mask[able]
+            actors, mask = actors[able], mask[able]
+            offsets = np.searchsorted(actors[:, LANE], np.arange(len(offsets)))
             mask |= not self._has_masks
-        self.cells = cells.astype(np.int32)
-        offsets = np.searchsorted(owners, np.arange(len(group.games) + 1))
+        self.cells = actors[:, CELL_X:].astype(np.int32)
+        indices = actors[:, ENTITY].copy()
         parts = RaggedArray.unchecked(indices, offsets), RaggedArray.unchecked(mask, offsets.copy())
         return ActionMask(*parts)
-
-    def _avatars(self, group: GameGroup, lanes: Lanes) -> tuple[NDArray[np.int64], ...]:
-        """Return the avatars that are left: their lanes (A,), entity indices (A,) and cells (A, 2)."""
-        owners = (lanes.avatars[:, INDEX] >= 0).nonzero()[0]
-        avatars = lanes.avatars[owners]
-        return owners, avatars[:, INDEX].copy(), avatars[:, AVATAR_X : AVATAR_Y + 1].copy()
-
-    def _units(self, group: GameGroup, lanes: Lanes) -> tuple[NDArray[np.int64], ...]:
-        """Return the own objects on top of their cells, by lane and entity index, as `_avatars` does."""
-        owners, places = (lanes.tops >= 0).nonzero()
-        indices = lanes.tops[owners, places]
-        order = np.lexsort((indices, owners))
-        owners, indices, places = owners[order], indices[order], places[order]
-        widths = group.boards[group.games[owners], 0]
-        return owners, indices, np.stack([places % widths, places // widths], 1)
 
     def _resolve(
         self, effects: NDArray[np.int8], games: Sequence[Game], actors: ActorTable
@@ -114,10 +99,9 @@ class GriddlyActors:
             names.setdefault(actor, []).append(self._actions[action])
         found, width = list(names), len(self._choices)
         places: list[int] = []
-        for actor, game, cell in zip(
-            found, actors.games[found].tolist(), actors.cells[found].tolist(), strict=True
-        ):
-            answer = games[game].process.get_available_action_ids(cell, names[actor])
+        for actor, (lane, _, *cell) in zip(found, actors.actors[found].tolist(), strict=True):
+            game = games[actors.games[lane]]
+            answer = game.process.get_available_action_ids(cell, names[actor])
             places += [actor * width + choice for choice in self._choices.columns(answer)]
         allowed.reshape(-1)[places] = True
         return allowed

@@ -62,7 +62,7 @@ class GriddlyObserver:
         """Return what all players of `games` observe, game after game."""
         group = self._reader.group(games)
         objects = self._reader.read(games, group)
-        lanes = fill_lanes(objects, self._layout, group.games, group.players, group.boards)
+        lanes = fill_lanes(objects, self._layout, group.games, group.players)
         bounds, features = lanes.starts.tolist(), self._layout.features.tolist()
         entities = {
             name: RaggedArray.unchecked(

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from ...ragged.compiled import compiled
 from .objects import NEXT, FeatureLayout, Objects, X, Y, Z
 
-#: Columns of `Lanes.avatars`.
-INDEX, AVATAR_X, AVATAR_Y = range(3)
+#: Columns of `Lanes.actors`.
+LANE, ENTITY, CELL_X, CELL_Y = range(4)
+#: Columns of what is kept of a lane's avatar: where it starts in `Objects.values`, -1: it is gone; its cell.
+_START, _AVATAR_X, _AVATAR_Y = range(3)
 
 
 class Lanes(NamedTuple):
@@ -23,51 +25,44 @@ class Lanes(NamedTuple):
     values: NDArray[np.float32]  # the features of all types one after the other
     starts: NDArray[np.int64]  # (T + 1,) of each type in `values`
     offsets: NDArray[np.int64]  # (T, E + 1)
-    avatars: NDArray[np.int64]  # (E, 3): index of the lane's avatar (-1: none), and its cell
-    tops: NDArray[np.int64]  # (E, cells) index of the own object that lies on top of each cell, -1: none
+    actors: NDArray[
+        np.int64
+    ]  # (A, 4) lanes, entity indices and cells of avatars, or of objects on top of a cell
+    actor_offsets: NDArray[np.int64]  # (E + 1,)
 
 
 @compiled
 def fill_lanes(
-    objects: Objects,
-    layout: FeatureLayout,
-    games: NDArray[np.int64],
-    players: NDArray[np.int64],
-    boards: NDArray[np.int64],
+    objects: Objects, layout: FeatureLayout, games: NDArray[np.int64], players: NDArray[np.int64]
 ) -> Lanes:
-    """Return the entities of each lane by type and cell.
+    """Return the entities of each lane by type and cell, and by entity index those that can act.
 
     Args:
         games, players: (E,) the game of each lane, and its number among the players, from 1.
-        boards: (G, 2) width and height.
     """
     num_types, num_lanes = len(layout.widths), len(games)
-    values, begins, types, features = objects.values, objects.starts, objects.types, layout.features
-    avatars = np.full((num_lanes, 3), -1, np.int64)
-    views = np.empty((num_lanes, 6), np.int64)
+    begins, types, features = objects.starts, objects.types, layout.features
+    avatars, views = np.full((num_lanes, 3), -1, np.int64), np.empty((num_lanes, 6), np.int64)
     offsets = np.zeros((num_types, num_lanes + 1), np.int64)
     for lane in range(num_lanes):
         first, last = objects.ends[games[lane]], objects.ends[games[lane] + 1]
         view = views[lane]
         _find_avatar(objects, first, last, layout, players[lane], avatars[lane])
-        _set_view(values, layout.window, avatars[lane], view)
+        _set_view(objects.values, layout.window, avatars[lane], view)
         for row in range(first, last):
             kind = types[row]
-            if features[kind] and _is_visible(values, begins[row], view):
+            if features[kind] and _is_visible(objects.values, begins[row], view):
                 offsets[kind, lane + 1] += 1
     starts = np.zeros(num_types + 1, np.int64)
     for kind in range(num_types):
         for lane in range(num_lanes):
             offsets[kind, lane + 1] += offsets[kind, lane]
         starts[kind + 1] = starts[kind] + offsets[kind, num_lanes] * layout.features[kind]
-    filled = np.empty(starts[-1], np.float32)
-    cells = 0 if layout.avatar >= 0 else int((boards[:, 0] * boards[:, 1]).max())
-    tops = np.full((num_lanes, cells), -1, np.int64)
-    lanes = Lanes(filled, starts, offsets, avatars, tops)
+    actors, ends = np.empty((len(types), 4), np.int64), np.zeros(num_lanes + 1, np.int64)
+    lanes = Lanes(np.empty(starts[-1], np.float32), starts, offsets, actors, ends)
     for lane in range(num_lanes):
-        game = games[lane]
-        _fill_lane(objects, layout, lanes, lane, game, players[lane], views[lane], boards[game, 0])
-    return lanes
+        _fill_lane(objects, layout, lanes, lane, games[lane], players[lane], avatars[lane], views[lane])
+    return Lanes(lanes.values, starts, offsets, actors[: ends[-1]], ends)
 
 
 @compiled
@@ -82,7 +77,8 @@ def _find_avatar(
     for row in range(first, last):
         start = starts[row]
         if types[row] == layout.avatar and int(values[start + owner]) == player:
-            found[INDEX], found[AVATAR_X], found[AVATAR_Y] = start, int(values[start + X]), int(values[start + Y])
+            found[_START] = start
+            found[_AVATAR_X], found[_AVATAR_Y] = int(values[start + X]), int(values[start + Y])
             return
 
 
@@ -100,19 +96,19 @@ def _set_view(
     view[0], view[1], view[2], view[3], view[4], view[5] = 0, 1 << 30, 0, 1 << 30, 0, -1
     if len(window) == 0:
         return
-    if avatar[INDEX] < 0:  # the avatar is gone: nothing is visible
+    if avatar[_START] < 0:  # the avatar is gone: nothing is visible
         view[1] = -1
         return
     dx, dy = 0, -1
     if window[4]:
-        start = avatar[INDEX] + NEXT
+        start = avatar[_START] + NEXT
         dx, dy = int(values[start]), int(values[start + 1])
         if dx == 0 and dy == 0:
             dy = -1
     half_width, half_height = (window[0] - 1) // 2, (window[1] - 1) // 2
     # The offsets move the window against the direction (y) and to the avatar's left (x).
-    center_x = avatar[AVATAR_X] + dy * window[2] + dx * window[3]
-    center_y = avatar[AVATAR_Y] + dx * window[2] + dy * window[3]
+    center_x = avatar[_AVATAR_X] + dy * window[2] + dx * window[3]
+    center_y = avatar[_AVATAR_Y] + dx * window[2] + dy * window[3]
     if dx != 0:
         half_width, half_height = half_height, half_width
     view[0], view[1] = center_x - half_width, center_x + half_width
@@ -134,38 +130,57 @@ def _fill_lane(
     lane: int,
     game: int,
     player: int,
+    avatar: NDArray[np.int64],
     view: NDArray[np.int64],
-    width: int,
 ) -> None:
-    """Fill the entities of one lane, on a board of this width."""
+    """Fill the entities and actors of one lane."""
     num_types = len(layout.widths)
     reported, widths, features = objects.values, layout.widths, layout.features
-    values, starts, offsets, tops = lanes.values, lanes.starts, lanes.offsets, lanes.tops
-    avatar = lanes.avatars[lane]
+    values, starts, offsets = lanes.values, lanes.starts, lanes.offsets
+    first, last = objects.ends[game], objects.ends[game + 1]
     filled = np.zeros(num_types, np.int64)
     before = np.zeros(num_types + 1, np.int64)  # entities of earlier types
     for kind in range(num_types):
         before[kind + 1] = before[kind] + offsets[kind, lane + 1] - offsets[kind, lane]
-    heights = np.full(tops.shape[1], -1.0, np.float32)
-    start_of_avatar = avatar[INDEX]
-    for row in range(objects.ends[game], objects.ends[game + 1]):
+    acting = np.full(before[num_types], -1)  # where an entity that can act starts
+    for row in range(first, last):
         kind, start = objects.types[row], objects.starts[row]
-        index = -1
         if features[kind] and _is_visible(reported, start, view):
-            index = before[kind] + filled[kind]
             place = starts[kind] + (offsets[kind, lane] + filled[kind]) * features[kind]
             end = start + widths[kind]
             _fill_entity(values, place, reported, start, end, player, layout.num_players, layout.turns)
             if len(layout.window):
                 _turn(values, place, layout.turns, avatar, view)
+            is_own = int(reported[start + NEXT + 2 * layout.turns]) == player
+            if start == avatar[_START] or (
+                layout.avatar < 0 and is_own and _is_on_top(objects, row, first, last)
+            ):
+                acting[before[kind] + filled[kind]] = start
             filled[kind] += 1
-        if start == start_of_avatar:
-            avatar[INDEX] = index
-        if len(heights):
-            cell = int(reported[start + Y]) * width + int(reported[start + X])
-            if reported[start + Z] > heights[cell]:
-                heights[cell] = reported[start + Z]
-                tops[lane, cell] = index if int(reported[start + NEXT + 2 * layout.turns]) == player else -1
+    end = lanes.actor_offsets[lane]
+    for index in range(len(acting)):
+        if acting[index] >= 0:
+            actor, start = lanes.actors[end], acting[index]
+            actor[LANE], actor[ENTITY] = lane, index
+            actor[CELL_X], actor[CELL_Y] = int(reported[start + X]), int(reported[start + Y])
+            end += 1
+    lanes.actor_offsets[lane + 1] = end
+
+
+@compiled
+def _is_on_top(objects: Objects, row: int, first: int, last: int) -> bool:
+    """Return true if no object of the game, whose rows these are, is above an object in its cell."""
+    values, start = objects.values, objects.starts[row]
+    for step in (-1, 1):  # objects are sorted by cell
+        other = row + step
+        while first <= other < last:
+            beside = objects.starts[other]
+            if values[beside + X] != values[start + X] or values[beside + Y] != values[start + Y]:
+                break
+            if values[beside + Z] > values[start + Z]:
+                return False
+            other += step
+    return True
 
 
 @compiled
@@ -206,7 +221,7 @@ def _turn(
     out: NDArray[np.float32], column: int, turns: bool, avatar: NDArray[np.int64], view: NDArray[np.int64]
 ) -> None:
     """Turn place and direction of one entity into what they are for the avatar: to its right, and forward."""
-    x, y = out[column] - avatar[AVATAR_X], out[column + 1] - avatar[AVATAR_Y]
+    x, y = out[column] - avatar[_AVATAR_X], out[column + 1] - avatar[_AVATAR_Y]
     ahead_x, ahead_y = view[4], view[5]
     out[column], out[column + 1] = -ahead_y * x + ahead_x * y, ahead_x * x + ahead_y * y
     if turns:

@@ -1,6 +1,6 @@
 """The choices that actors have, from the types of the objects in the cells that their actions reach.
 
-Shape alphabet: A actors, C choices, G games, N objects of all games, T entity types.
+Shape alphabet: A actors, C choices, E lanes, G games, N objects of all games, T entity types.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class ChoiceTable(NamedTuple):
 class ActorTable(NamedTuple):
     """The objects that act. Each is on top of its cell; only an avatar may have another above it."""
 
-    games: NDArray[np.int64]  # (A,)
-    cells: NDArray[np.int64]  # (A, 2)
-    variables: NDArray[np.float32]  # (A, V) of the game, as they are for the actor's player
+    actors: NDArray[np.int64]  # (A, 4) as in fill.Lanes
+    games: NDArray[np.int64]  # (E,) of each lane
+    variables: NDArray[np.float32]  # (E, V) of the game, as they are for the lane's player
 
 
 @compiled
@@ -48,12 +48,12 @@ def judge(
         turns: objects can have a direction.
     """
     firsts, tops = _find_tops(objects, boards)
-    num_actors, num_choices, empty = len(actors.games), len(table.vectors), table.effects.shape[2] - 2
+    num_actors, num_choices, empty = len(actors.actors), len(table.vectors), table.effects.shape[2] - 2
     found = np.full((num_actors, num_choices), ALWAYS, np.int8)
     for actor in range(num_actors):
-        game = actors.games[actor]
+        lane, _, own_x, own_y = actors.actors[actor]
+        game = actors.games[lane]
         width, height = boards[game]
-        own_x, own_y = actors.cells[actor]
         row = tops[firsts[game] + own_y * width + own_x]
         if row < 0 or (table.avatar >= 0 and objects.types[row] != table.avatar):
             continue  # the engine judges what is above an avatar instead of it
@@ -71,7 +71,7 @@ def judge(
             effect = table.effects[choice, kind, other]
             if effect >= FIRST_TEST:
                 own = objects.values[start + table.first_variable :]
-                holds = _holds(effect - FIRST_TEST, own, actors.variables[actor], table)
+                holds = _holds(effect - FIRST_TEST, own, actors.variables[lane], table)
                 effect = ALWAYS if holds else NEVER
             found[actor, choice] = effect
     return found
