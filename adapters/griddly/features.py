@@ -82,15 +82,16 @@ class GriddlyObserver:
 
     def _globals(self, games: Sequence[Game]) -> NDArray[np.float32]:
         """Return the game's variables (E, V): a player's own, where each player has its own."""
-        num_players, names = self._rules.num_players, self._rules.variables
-        found = np.zeros((len(games), num_players, len(names)), np.float32)
-        if names:
-            players = range(1, num_players + 1)
-            found[:] = [
-                [[values.get(player, values[0]) for values in variables] for player in players]
-                for variables in [game.variables() for game in games]
-            ]
-        return found.reshape(len(games) * num_players, len(names))
+        players, names = range(1, self._rules.num_players + 1), self._rules.variables
+        if not names:
+            return np.zeros((len(games) * len(players), 0), np.float32)
+        by_game = [game.variables() for game in games]
+        found = [
+            [values.get(player, values[0]) for values in variables]
+            for variables in by_game
+            for player in players
+        ]
+        return np.array(found, np.float32)
 
 
 def _reach(window: AvatarWindow, choices: GriddlyChoices) -> int:

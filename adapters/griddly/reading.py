@@ -23,6 +23,7 @@ class GameGroup(NamedTuple):
 
     boards: NDArray[np.int64]  # (G, 2) width and height
     is_plain: NDArray[np.bool_]  # (G,) no object but the avatar has an owner or a direction
+    asked: NDArray[np.bool_]  # (G,) the engine is asked for the avatar at each step
     games: NDArray[np.int64]  # (E,) the game of each lane
     players: NDArray[np.int64]  # (E,) the player of each lane, from 1
 
@@ -40,7 +41,7 @@ class ObjectReader:
         self._kinds = {name: kind for kind, name in enumerate(rules.objects)}
         widths = layout.widths.tolist()
         self._pack = {name: Struct(f"{widths[kind]}f").pack for name, kind in self._kinds.items()}
-        self._nothing = [0.0] * widths[layout.avatar]
+        self._avatar = Struct(f"{widths[layout.avatar]}f")
         self._num_channels = len(widths) + rules.num_players + 1 + 4 * rules.turns  # of a cell
         self._channels = np.zeros(0, np.int64)  # the types of the first ones
         self._boards: list[Any] = []
@@ -54,6 +55,7 @@ class ObjectReader:
             self._group = GameGroup(
                 np.array([game.board for game in games], np.int64),
                 np.array([game.is_plain for game in games]),
+                np.full(len(games), self._asks_avatars),
                 np.repeat(np.arange(len(games)), count),
                 np.tile(np.arange(1, count + 1), len(games)),
             )
@@ -65,12 +67,13 @@ class ObjectReader:
             return sort_objects(self._read_lists(games, range(len(games))), group.boards, self._layout.widths)
         if not len(self._channels):
             self._channels = np.array([self._kinds[name] for name in games[0].object_names()], np.int64)
-        values = np.concatenate([game.read_cells() for game in games])
-        asked = np.full(len(games), self._asks_avatars)
+        values, asked = np.concatenate([game.read_cells() for game in games]), group.asked
         avatars = self._read_avatars(games, asked)
         cells = CellReports(values, self._num_channels, self._channels, group.is_plain, avatars, asked)
         objects, lacks = read_cells(cells, group.boards, self._layout)
-        if lacks.any():
+        if not lacks.any():
+            return objects
+        if (lacks == LACKS_AVATAR).any():
             asked = asked | (lacks == LACKS_AVATAR)
             cells = cells._replace(avatars=self._read_avatars(games, asked), is_known=asked)
             objects, lacks = read_cells(cells, group.boards, self._layout)
@@ -85,10 +88,12 @@ class ObjectReader:
 
     def _read_avatars(self, games: Sequence[Game], asked: NDArray[np.bool_]) -> NDArray[np.float32]:
         """Return what is reported of the avatars of these games (G, width), zeros for the others."""
-        found = np.zeros((len(games), len(self._nothing)), np.float32)
-        if numbers := asked.nonzero()[0].tolist():
-            found[numbers] = [games[number].read_avatar() or self._nothing for number in numbers]
-        return found
+        pack, nothing = self._avatar.pack, bytes(self._avatar.size)
+        packed = [
+            pack(*avatar) if is_asked and (avatar := game.read_avatar()) else nothing
+            for game, is_asked in zip(games, asked.tolist(), strict=True)
+        ]
+        return np.frombuffer(b"".join(packed), np.float32).reshape(len(games), -1)
 
     def _read_lists(self, games: Sequence[Game], numbers: Iterable[int]) -> Lists:
         """Return what the engine reports of all objects of the games with these numbers."""
