@@ -44,22 +44,23 @@ class ObjectReader:
         self._avatar = Struct(f"{widths[layout.avatar]}f")
         self._num_channels = len(widths) + rules.num_players + 1 + 4 * rules.turns  # of a cell
         self._channels = np.zeros(0, np.int64)  # the types of the first ones
-        self._boards: list[Any] = []
-        self._group: GameGroup | None = None
+        #: For each number of games what was known of the last ones, and their arrays.
+        self._groups: dict[int, tuple[list[Any], GameGroup]] = {}
 
     def group(self, games: Sequence[Game]) -> GameGroup:
         """Return the arrays that stay as they are until another level is loaded."""
-        boards = [(game.board, game.is_plain) for game in games]
-        if self._group is None or boards != self._boards:
-            self._boards, count = boards, self._num_players
-            self._group = GameGroup(
+        boards, count = [(game.board, game.is_plain) for game in games], self._num_players
+        known, group = self._groups.get(len(games), (None, None))
+        if group is None or known != boards:
+            group = GameGroup(
                 np.array([game.board for game in games], np.int64),
                 np.array([game.is_plain for game in games]),
                 np.full(len(games), self._asks_avatars),
                 np.repeat(np.arange(len(games)), count),
                 np.tile(np.arange(1, count + 1), len(games)),
             )
-        return self._group
+            self._groups[len(games)] = boards, group
+        return group
 
     def read(self, games: Sequence[Game], group: GameGroup) -> Objects:
         """Return the objects of all games: from their cells, and of games whose cells lack some, as lists."""

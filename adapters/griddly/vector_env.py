@@ -9,10 +9,10 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from ...envs import EntityBatch, EntityVectorEnv, concatenate_batches
+from ...envs import EntityBatch, EntityVectorEnv
 from ...envs.errors import check_render_mode, checked_options, whole_number
 from ...envs.vector.vector_env import StepResult
-from ...ragged import RaggedArray, concatenate, keep_freed_memory
+from ...ragged import RaggedArray, keep_freed_memory
 from .choices import ACTION, GriddlyChoices
 from .engine import Game, GriddlyStep, load
 from .features import GriddlyObserver
@@ -146,11 +146,11 @@ class GriddlyVectorEnv(EntityVectorEnv):
             has_results = outcomes[game][2].get("PlayerResults")
             if not has_results and self.rules.is_time_limit(int(self._steps[game])):
                 is_over[game], is_cut[game] = False, True
-        batch = self._observe()
-        info: dict[str, Any] = {}
         ended = (is_over | is_cut).nonzero()[0]
-        if len(ended):
-            batch = self._end(ended, batch, outcomes, rewards, info)
+        batch = None if self.starts_over else self._observe()  # before games stop
+        info = self._end(ended, outcomes, rewards) if len(ended) else {}
+        if batch is None:
+            batch = self._observe()
         count = self.rules.num_players
         return batch, rewards, is_over.repeat(count), is_cut.repeat(count), {**self._info(), **info}
 
@@ -175,16 +175,13 @@ class GriddlyVectorEnv(EntityVectorEnv):
     def _end(
         self,
         ended: NDArray[np.int64],
-        batch: EntityBatch,
         outcomes: list[GriddlyStep],
         rewards: NDArray[np.float32],
-        info: dict[str, Any],
-    ) -> EntityBatch:
-        """Report in `info` how games ended, start the next ones, and return the batch with their lanes."""
-        count = self.rules.num_players
-        lanes = (ended[:, None] * count + np.arange(count)).reshape(-1)
-        info["final_obs"], info["_final_obs"] = batch.gather(lanes), np.zeros(self.num_envs, bool)
-        info["_final_obs"][lanes] = True
+    ) -> dict[str, Any]:
+        """Return the part of `info` on games that ended, after starting the next ones; set their rewards."""
+        final = self._observer.observe([self.games[number] for number in ended])
+        has_ended = np.zeros(len(self.games), bool)
+        has_ended[ended] = True
         results = np.full(self.num_envs, None, object)
         for number in ended.tolist():
             game, own = self.games[number], self._game_lanes[number]
@@ -201,23 +198,16 @@ class GriddlyVectorEnv(EntityVectorEnv):
                 game.stop()
             if is_over:
                 rewards[own] += game.settle()
-        info["outcome"], info["_outcome"] = results, results != None  # noqa: E711 - element by element
-        return self._with_restarted(batch, ended, lanes) if self.starts_over else batch
+        return {
+            "final_obs": final,
+            "_final_obs": has_ended.repeat(self.rules.num_players),
+            "outcome": results,
+            "_outcome": results != None,  # noqa: E711 - element by element
+        }
 
-    def _with_restarted(
-        self, batch: EntityBatch, games: NDArray[np.int64], lanes: NDArray[np.int64]
-    ) -> EntityBatch:
-        """Return the batch with what the lanes of restarted games observe now."""
-        cells = self._cells
-        fresh = self._observe([self.games[game] for game in games])
-        order = np.arange(self.num_envs)
-        order[lanes] = self.num_envs + np.arange(len(lanes))
-        self._cells = concatenate([cells, self._cells]).gather(order)
-        return concatenate_batches([batch, fresh]).gather(order)
-
-    def _observe(self, games: list[Game] | None = None) -> EntityBatch:
-        """Return what the lanes of all games, or of these, observe, and remember the cells of the actors."""
-        batch = self._observer.observe(self.games if games is None else games)
+    def _observe(self) -> EntityBatch:
+        """Return what all lanes observe, and remember the cells of the actors."""
+        batch = self._observer.observe(self.games)
         self._cells = RaggedArray.unchecked(self._observer.cells, batch.actions[ACTION].actors.offsets)
         return batch
 
