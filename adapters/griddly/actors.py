@@ -39,6 +39,7 @@ class GriddlyActors:
         actions, firsts = np.unique(choices.rows[1:, 0], return_index=True)
         self._actions, self._firsts = [choices.names[action] for action in actions], firsts + 1
         effects = rules.behaviours.effects(choices.names, rules.objects, rules.variables)
+        self._asks = bool((effects.table == DEPENDS).any())
         self._table = ChoiceTable(
             choices.vectors,
             choices.is_relative,
@@ -90,8 +91,8 @@ class GriddlyActors:
         Args:
             effects: (A, C) what `judge` returned.
         """
-        allowed, depends = effects == ALWAYS, effects == DEPENDS
-        if not depends.any():
+        allowed = effects == ALWAYS
+        if not self._asks or not (depends := effects == DEPENDS).any():
             return allowed
         asked, actions = np.logical_or.reduceat(depends, self._firsts, 1).nonzero()
         names: dict[int, list[str]] = {}

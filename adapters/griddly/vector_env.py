@@ -161,13 +161,16 @@ class GriddlyVectorEnv(EntityVectorEnv):
         these.
         """
         assert self._last is not None
-        choices, num_actors = actions.get(ACTION), self._last.actions[ACTION].actors.lengths
-        given = np.zeros(self.num_envs, np.int64) if choices is None else choices.lengths
+        choices = actions.get(ACTION)
         rows = self._choices.rows[[] if choices is None else choices.values]
+        if self.rules.avatar is not None and len(rows) == self.num_envs:
+            return list(rows[:, None])
+        given = np.zeros(self.num_envs, np.int64) if choices is None else choices.lengths
         if self.rules.avatar is not None:
             commands = np.zeros((self.num_envs, 1, 2), np.int32)
             commands[given > 0, 0] = rows
             return list(commands)
+        num_actors = self._last.actions[ACTION].actors.lengths
         cells = self._cells.values[np.repeat(given > 0, num_actors)]
         commands, ends = np.concatenate([cells, rows], 1), np.cumsum(given).tolist()
         return [commands[start:end] for start, end in pairwise([0, *ends])]
