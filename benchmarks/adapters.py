@@ -236,7 +236,8 @@ NATIVE = {"ViZDoom": measure_vizdoom, "Atari": measure_atari} | {
 def bench_rows(budget: Budget) -> Iterator[Row]:
     """At 64 lanes. Where a step takes 20 us and more, the adapter may add 15 % of it.
 
-    Without highway, of which 64 lanes take about a second a step.
+    Without highway, of which 64 lanes take about a second a step. Griddly's rows are whole steps, as ours are
+    often shorter.
     """
     warnings.simplefilter("ignore")
     envs = {name: make for name, make in ENVS.items() if name != "highway"}
@@ -246,6 +247,10 @@ def bench_rows(budget: Budget) -> Iterator[Row]:
         yield Row(name, added, own, "the environment's own step", "us added", False, target=target)
     for index, (name, measure_native) in enumerate(NATIVE.items()):
         own, added = measure_native(9, 20, budget.share(len(NATIVE) - index))
+        if name.startswith("Griddly/"):
+            peer = "Griddly's own environment"
+            yield Row(name, own + added, own, peer, "us a step", False, target=1 / 1.15)
+            continue
         yield Row(name, max(added, 0.1), own, "the engine's own step", "us added", False, target=1 / 0.15)
 
 
