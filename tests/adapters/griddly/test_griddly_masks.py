@@ -1,5 +1,6 @@
 """Masks, and objects that share cells, compared with what the engine allows and reports."""
 
+import functools
 import importlib.util
 from pathlib import Path
 
@@ -150,3 +151,18 @@ def test_objects_that_share_a_cell_keep_their_owners(
                 places = [tuple(item["Location"]) for item in game.process.get_state()["Objects"]]
                 shared += len(places) - len(set(places))
         assert shared
+
+
+@pytest.mark.parametrize("name", [name for name in GAMES if read_rules(find_game(name)).window])
+def test_windows_have_the_masks_of_whole_boards(name: str) -> None:
+    num_envs = 2 * read_rules(find_game(name)).num_players
+    make = functools.partial(ez.make_vec, f"Griddly/{name}", num_envs, level=None, max_steps=30)
+    with make() as part, make(partial_observability=False) as whole:
+        batches = part.reset(seed=5)[0], whole.reset(seed=5)[0]
+        part.action_space.seed(5)
+        for _ in range(100):
+            narrow, wide = (batch.actions["action"].mask for batch in batches)
+            assert narrow.offsets.tolist() == wide.offsets.tolist()
+            assert narrow.values.tolist() == wide.values.tolist()
+            actions = part.action_space.sample(mask=batches[0])
+            batches = part.step(actions)[0], whole.step(actions)[0]
