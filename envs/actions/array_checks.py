@@ -115,7 +115,10 @@ def real_numbers(given: ArrayLike) -> NDArray[Any]:
     Raises:
         ValueError: something that is no real number, or rows of different lengths.
     """
-    array = np.asarray(given)
+    try:
+        array = np.asarray(given)
+    except ValueError:
+        raise ValueError(f"expected real numbers in rows of one length, got {given!r}") from None
     if array.dtype.kind in "biuf":
         return array
     not_real = str | bytes | complex | np.complexfloating | np.datetime64 | np.timedelta64
