@@ -46,6 +46,19 @@ class OwnedAction(ABC):
     ) -> ActionMask:
         """Return who may choose what, from flags (B, …) as `ActionPart.masks` returns them; None: all."""
 
+    def check_mask(  # noqa: B027
+        self,
+        mask: ActionMask,
+        flags: NDArray[np.bool_],
+        entities: Mapping[str, RaggedArray],
+        going_on: NDArray[np.bool_],
+    ) -> None:
+        """Check what `mask` returned for `flags` in the lanes (B,) that are `going_on`.
+
+        Raises:
+            ObservationError: the flags allow a choice, but no entity can be selected.
+        """
+
     @abstractmethod
     def choices(self, given: RaggedArray, batch: EntityBatch) -> NDArray[Any]:
         """Return what was chosen in each lane, as a global action would have it (see `Choices`)."""

@@ -5,7 +5,7 @@ Shape alphabet: B observations in a batch, n numbers of the action, N entities i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from ...envs import (
     ObservationError,
     SelectEntity,
 )
-from ...ragged import RaggedArray
+from ...ragged import RaggedArray, join_rows
 from .action_part import ActionPart, Choices, OwnedAction
 from .views.per_entity import PerEntity
 from .views.scope import EntityEncoder, ViewError
@@ -41,8 +41,13 @@ def entity_actions(
     """
     place = f"{env}: action {name!r}: PerEntity({declared.entity!r})"
     actions = list(whole.names.values())
-    if isinstance(space, spaces.Discrete):
-        return _Selecting(declared, SelectEntity(), whole, name, place, int(space.n))
+    if isinstance(space, spaces.Discrete) and space.n > len(declared.others):
+        return _Selecting(declared, SelectEntity(), whole, name, place, int(space.n) - len(declared.others))
+    if declared.others:
+        raise ViewError(
+            f"{place}: others: expected a Discrete with more choices than the {len(declared.others)} in"
+            f" {list(declared.others)}, got {space}"
+        )
     if isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary) and len(set(actions)) == 1:
         return _Choosing(declared, actions[0].per_actor(), whole, name, place, len(actions))
     if isinstance(space, spaces.Box) and space.shape:
@@ -64,7 +69,7 @@ class EntityActions(ActionPart, OwnedAction):
         action: the entities' action.
         whole: the same action as global ones.
         place: what error messages call it.
-        count: n.
+        count: n, without the choices that are no entities.
     """
 
     def __init__(
@@ -94,7 +99,24 @@ class EntityActions(ActionPart, OwnedAction):
                 f"{self.place}: index: expected one of the features {list(features)}, got {index!r}"
             )
         self.index = None if index is None else features.index(index)
+        if index in (None, _ROW) and encoder.counts.get(declared.entity, self.count) != self.count:
+            raise self._misfit(encoder.counts[declared.entity])
         return encoder
+
+    def _misfit(self, entities: int) -> ViewError:
+        """Return the error for another number of entities than the action has numbers."""
+        others = self.declared.others
+        named = f" and {len(others)} in others" if others else ""
+        way_out = "If only some entities have a number, give it as a feature: index="
+        if self.count > entities:
+            names = [*others, *(f"choice_{i}" for i in range(entities, self.count))]
+            way_out = f"Name the choices that are no entities: others={names}"
+            if not isinstance(self, _Selecting):
+                way_out = "Let a gymnasium.wrappers.TransformAction take one number per entity"
+        return ViewError(
+            f"{self.place}: expected {entities + len(others)} numbers, for {entities} entities{named}, got"
+            f" {self.count + len(others)}. {way_out}"
+        )
 
     def _numbers(self, rows: RaggedArray) -> NDArray[np.int64]:
         """Return the number of each entity (N,).
@@ -173,62 +195,112 @@ class _Continuous(_Choosing):
 
 
 class _Selecting(EntityActions):
-    """Choice i of a Discrete selects entity i; the actor is an entity of another type."""
+    """Choice i of a Discrete selects entity i, its last choices `others`; the actor is of another type."""
 
     actor: str
 
     def bind(self, encoder: EntityEncoder) -> EntityEncoder:
         encoder = super().bind(encoder)
-        if self.declared.actor is not None:
-            if self.declared.actor not in encoder.entities:
-                raise ViewError(
-                    f"{self.place}: actor: expected one of the entity types {list(encoder.entities)}, got"
-                    f" {self.declared.actor!r}"
-                )
-            self.actor = self.declared.actor
-            return encoder
-        self.actor = ACTOR
-        if ACTOR in encoder.entities:  # of another action, or of the view
-            return encoder
-        encode = encoder.encode
-
-        def with_actor(observation: Any, batch_size: int) -> dict[str, RaggedArray]:
-            actor = RaggedArray(np.zeros((batch_size, 0), np.float32), np.arange(batch_size + 1))
-            return {**encode(observation, batch_size), ACTOR: actor}
-
-        return EntityEncoder({**encoder.entities, ACTOR: ()}, with_actor)
+        declared = self.declared
+        if declared.actor is not None and declared.actor not in encoder.entities:
+            raise ViewError(
+                f"{self.place}: actor: expected one of the entity types {list(encoder.entities)}, got"
+                f" {declared.actor!r}"
+            )
+        self.actor = declared.actor or ACTOR
+        types = list(dict.fromkeys([*encoder.entities, self.actor]))
+        taken = [name for name in declared.others if name in types]
+        if taken:
+            raise ViewError(
+                f"{self.place}: others: expected names that no entity type has, got {taken[0]!r}, which is"
+                f" one of {types}"
+            )
+        # An actor may be there: that of another action, or of the view.
+        added = [] if self.actor in encoder.entities else [ACTOR]
+        return _with_featureless(encoder, [*declared.others, *added])
 
     def mask(
         self, entities: Mapping[str, RaggedArray], flags: NDArray[np.bool_] | None, batch_size: int
     ) -> ActionMask:
-        rows, actor = entities[self.declared.entity], entities[self.actor]
-        numbers, lanes = self._numbers(rows), rows.sequence_indices()
+        actor = entities[self.actor]
         several = np.flatnonzero(actor.lengths > 1)
         if several.size:
             raise ObservationError(
                 f"{self.place}: lane {several[0]}: expected at most one entity of type {self.actor!r}, which"
                 f" selects, got {actor.lengths[several[0]]}"
             )
+        actees, numbers = self._actees(entities)
+        lanes = actees.sequence_indices()
         allowed = np.ones(len(numbers), bool) if flags is None else flags[lanes, numbers]
         possible = np.bincount(lanes[allowed], minlength=batch_size) > 0
         acting = possible & (actor.lengths == 1)
         kept = acting[lanes]
-        actees = RaggedArray.from_lengths(
-            (rows.item_indices() + first_index(entities, self.declared.entity)[lanes])[kept],
-            np.where(acting, rows.lengths, 0),
-        )
+        actees = RaggedArray.from_lengths(actees.values[kept], np.where(acting, actees.lengths, 0))
         actors = RaggedArray.from_lengths(first_index(entities, self.actor)[acting], acting.astype(np.int64))
         return ActionMask(actors, actees.with_values(allowed[kept]), actees)
 
+    def _actees(self, entities: Mapping[str, RaggedArray]) -> tuple[RaggedArray, NDArray[np.int64]]:
+        """Return the entities that can be selected, by their index in the step, and their numbers (N,)."""
+        rows = entities[self.declared.entity]
+        start = first_index(entities, self.declared.entity)
+        parts = [rows.with_values(rows.item_indices() + start[rows.sequence_indices()])]
+        numbers = [self._numbers(rows)]
+        for i, name in enumerate(self.declared.others):
+            parts.append(entities[name].with_values(first_index(entities, name)))
+            numbers.append(np.full(len(rows), self.count + i))
+        if len(parts) == 1:
+            return parts[0], numbers[0]
+        places, offsets = join_rows([part.offsets for part in parts])
+        indices, own = np.empty(offsets[-1], np.int64), np.empty(offsets[-1], np.int64)
+        for place, part, number in zip(places, parts, numbers, strict=True):
+            indices[place], own[place] = part.values, number
+        return RaggedArray(indices, offsets), own
+
+    def check_mask(
+        self,
+        mask: ActionMask,
+        flags: NDArray[np.bool_],
+        entities: Mapping[str, RaggedArray],
+        going_on: NDArray[np.bool_],
+    ) -> None:
+        left = (entities[self.actor].lengths == 1) & (mask.actors.lengths == 0)
+        lanes = np.flatnonzero(left & going_on & flags.any(1))
+        if lanes.size:
+            numbers = np.flatnonzero(flags[lanes[0]]).tolist()
+            raise ObservationError(
+                f"{self.place}: lane {lanes[0]}: expected an entity for one of the choices {numbers}, which"
+                " the mask allows, got none. Name choices that are no entities (others=), and mask those of"
+                " absent entities"
+            )
+
     def choices(self, given: RaggedArray, batch: EntityBatch) -> NDArray[Any]:
-        rows, start = batch.entities[self.declared.entity], first_index(batch.entities, self.declared.entity)
+        actees, numbers = self._actees(batch.entities)
         lanes = given.sequence_indices()
         chosen = np.zeros(len(batch), np.int64)
-        chosen[lanes] = self._numbers(rows)[rows.offsets[lanes] + given.values - start[lanes]]
+        if not len(lanes):
+            return chosen
+        # Indices rise within a lane, so that lane and index together are sorted.
+        width = max(int(actees.values.max()), int(given.values.max())) + 1
+        keys = actees.sequence_indices() * width + actees.values
+        chosen[lanes] = numbers[np.searchsorted(keys, lanes * width + given.values)]
         return chosen
 
     def decode(self, choices: Choices) -> Any:
         return self.whole.decode(choices)
+
+
+def _with_featureless(encoder: EntityEncoder, names: Sequence[str]) -> EntityEncoder:
+    """Return the encoder with one entity of each of these types, without features, in every observation."""
+    if not names:
+        return encoder
+    encode = encoder.encode
+
+    def with_more(observation: Any, batch_size: int) -> dict[str, RaggedArray]:
+        one = RaggedArray(np.zeros((batch_size, 0), np.float32), np.arange(batch_size + 1))
+        return {**encode(observation, batch_size), **dict.fromkeys(names, one)}
+
+    entities = {**encoder.entities, **dict.fromkeys(names, ())}
+    return EntityEncoder(entities, with_more, counts=encoder.counts)
 
 
 def first_index(entities: Mapping[str, RaggedArray], name: str) -> NDArray[np.int64]:

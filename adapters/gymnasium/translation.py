@@ -152,11 +152,13 @@ class SpaceTranslation:
         mask: Any = None,
         present: NDArray[np.bool_] | None = None,
         sources: Mapping[str, Sequence[Any]] | None = None,
+        ended: NDArray[np.bool_] | bool = False,
     ) -> EntityBatch:
         """A batched observation, with a batched mask for the lanes that are `present` (all, if None).
 
         Args:
             sources: for each of `self.sources` what belongs to each lane.
+            ended: the lanes (B,) whose episode is over, or all of them: no action follows.
 
         Raises:
             ObservationError: shapes, ids or masks that the spaces don't allow.
@@ -174,6 +176,9 @@ class SpaceTranslation:
             else _action_mask(action, flags.get(name), batch_size)
             for name, action in self.action_space.items()
         }
+        going_on = ~np.broadcast_to(ended, batch_size) & (True if present is None else present)
+        for name in owned.keys() & flags.keys():
+            owned[name].check_mask(masks[name], flags[name], entities, going_on)
         return EntityBatch(entities, np.zeros((batch_size, 0), np.float32), masks)
 
     def _flags(

@@ -98,9 +98,10 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
             error.add_note(f"raised by {name} in step({raw!r}), wrapped by entitize")
             raise
         observation, reward, terminated, truncated, info = step_values(f"{name}.step", result, scalar_reward)
-        return self._observe(observation, info), reward, terminated, truncated, info
+        ended = terminated or truncated
+        return self._observe(observation, info, ended), reward, terminated, truncated, info
 
-    def _observe(self, observation: Any, info: dict[str, Any]) -> dict[str, Any]:
+    def _observe(self, observation: Any, info: dict[str, Any], ended: bool = False) -> dict[str, Any]:
         mask = None
         if self._translation.mask_method:
             mask = lift(self.env.get_wrapper_attr("action_masks")())
@@ -109,7 +110,7 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
         try:
             batched = stack(self._raw_space, [observation])
             sources: dict[str, list[Any]] = {"env": [self.env], "info": [info]}
-            self._last = self._translation.batch(batched, 1, mask, sources=sources)
+            self._last = self._translation.batch(batched, 1, mask, sources=sources, ended=ended)
         except ObservationError:
             raise
         except Exception as error:

@@ -144,13 +144,13 @@ class WrappedVectorEnv(EntityVectorEnv):
                 )
             final = stack(space, [info["final_obs"][lane] for lane in lanes])
             sources = self._sources(info.get("final_info", {}), lanes)
-            info["final_obs"] = self._translation.batch(final, len(lanes), sources=sources)
+            info["final_obs"] = self._translation.batch(final, len(lanes), sources=sources, ended=True)
             info["_final_obs"] = ended.copy()
             return self._batch(observation, info), info
         if not self._reset_ended:
-            return _without_actions(self._batch(observation, info), ended), info
+            return _without_actions(self._batch(observation, info, ended), ended), info
         final_obs = self._translation.batch(
-            select(space, observation, lanes), len(lanes), sources=self._sources(info, lanes)
+            select(space, observation, lanes), len(lanes), sources=self._sources(info, lanes), ended=True
         )
         options = {"reset_mask": ended.copy()}
         if self.venv is not self.venv.unwrapped:
@@ -162,7 +162,9 @@ class WrappedVectorEnv(EntityVectorEnv):
         merged.update(final_obs=final_obs, _final_obs=ended.copy(), final_info=info, _final_info=ended.copy())
         return batch, merged
 
-    def _batch(self, observation: Any, info: Mapping[str, Any]) -> EntityBatch:
+    def _batch(
+        self, observation: Any, info: Mapping[str, Any], ended: NDArray[np.bool_] | bool = False
+    ) -> EntityBatch:
         mask, present = None, None
         if self._translation.mask_method:
             masks = self.venv.unwrapped.call("action_masks")  # type: ignore[attr-defined]
@@ -171,7 +173,7 @@ class WrappedVectorEnv(EntityVectorEnv):
         elif self._translation.mask_in_info and MASK in info:
             mask, present = info[MASK], info.get(f"_{MASK}")
         sources = self._sources(info, range(self.num_envs))
-        return self._translation.batch(observation, self.num_envs, mask, present, sources)
+        return self._translation.batch(observation, self.num_envs, mask, present, sources, ended)
 
     def _sources(self, info: Mapping[str, Any], lanes: Collection[int]) -> dict[str, Sequence[Any]]:
         """Return the sources that functions of the view read, for `lanes`."""

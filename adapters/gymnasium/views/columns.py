@@ -61,7 +61,7 @@ class Columns(View):
             ]
             return table.encode(np.concatenate(values, 1).reshape(batch_size, count, len(names)), batch_size)
 
-        return EntityEncoder(table.entities, encode)
+        return EntityEncoder(table.entities, encode, counts=table.counts)
 
 
 def _column(space: spaces.Space[Any], scope: Scope) -> tuple[FlatValues, Callable[[Any, int], NDArray[Any]]]:

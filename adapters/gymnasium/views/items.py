@@ -127,7 +127,9 @@ class Items(View):
                 rows.update(encoder.encode(observation[key], batch_size))
             return rows
 
-        return EntityEncoder(entities, encode)
+        encoders = [*(encoder for _, encoder in together), *(encoder for *_, encoder in bound)]
+        counts = {name: count for encoder in encoders for name, count in encoder.counts.items()}
+        return EntityEncoder(entities, encode, counts=counts)
 
     def _element(self, key: str, space: spaces.Space[Any], default: str, scope: Scope) -> EntityEncoder:
         """Return the encoder of a list's items: flat items are rows of one type, named after the list."""

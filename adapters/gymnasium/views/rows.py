@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -91,7 +92,15 @@ class Rows(View):
             steps = np.repeat(np.arange(batch_size), lengths)
             return dict(zip(types, group(values, steps, slots, len(types), batch_size), strict=True))
 
-        return EntityEncoder(dict.fromkeys(types, features), encode)
+        counts = self._counts(types, space, width)
+        return EntityEncoder(dict.fromkeys(types, features), encode, counts=counts)
+
+    def _counts(self, types: tuple[str, ...], space: spaces.Space[Any], width: int) -> dict[str, int]:
+        """Return the number of rows of the only type, where it is known."""
+        known = self.presence is None or self.index  # absent rows keep their numbers
+        if space.shape is None or self.type is not None or len(types) > 1 or not width or not known:
+            return {}
+        return {types[0]: math.prod(space.shape) // width}
 
     def _table(self, space: spaces.Space[Any], scope: Scope) -> tuple[int, Callable[[Any, int], Table]]:
         """The number of columns, and how a batched observation becomes a table."""

@@ -38,11 +38,14 @@ class EntityEncoder:
         entities: the entity types that it yields, with their feature names.
         encode: from a batched observation and B to one float32 `RaggedArray` (N, F) of B sequences per type.
         single: each observation yields exactly one entity (which then needs no link to its origin).
+        counts: of a type, the number of its entities in every observation, or of the rows that number them
+            ("row"); only where that is known.
     """
 
     entities: dict[str, tuple[str, ...]]
     encode: Callable[[Any, int], dict[str, RaggedArray]]
     single: bool = False
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 class Sources:

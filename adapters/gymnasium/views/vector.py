@@ -61,7 +61,8 @@ class Vector(View):
             rows = flat.encode(observation, batch_size)
             return {name: _repeated(rows[:, where]) for name, where in columns.items()}
 
-        return EntityEncoder(entities, encode_parts)
+        counts = {name: len(where) for name, where in columns.items()}
+        return EntityEncoder(entities, encode_parts, counts=counts)
 
 
 def _columns(
