@@ -1,5 +1,6 @@
 """`wrap` on environments of other packages, or on minimal environments with the form of theirs."""
 
+import re
 from typing import Any
 
 import gymnasium
@@ -234,6 +235,52 @@ def test_arrays_of_equal_length_are_a_table():
     assert set(inventory.observation_space.entities) == {"blstats", "inv", "message"}
     np.testing.assert_array_equal(seen["entities"]["inv"][:, 0], raw["inv_glyphs"])
     np.testing.assert_array_equal(seen["entities"]["inv"][:, 2:5], raw["inv_strs"])
+
+
+FOOD = {name: numbers(5) for name in ("enemy_x", "enemy_y", "food_x", "food_y")}
+
+
+@pytest.mark.parametrize(
+    ("names", "tables"),
+    [
+        (FOOD, {"enemy": ["enemy_x", "enemy_y"], "food": ["food_x", "food_y"]}),
+        ([*FOOD, "alive"], {"enemy": ["enemy_x", "enemy_y"], "food": ["food_x", "food_y"]}),
+        (["x_a", "x_b", "y_a", "y_b"], {"a": ["x_a", "y_a"], "b": ["x_b", "y_b"]}),
+        (["enemy_x", "food_x", "food_y"], {"food": ["food_x", "food_y"]}),
+    ],
+)
+@pytest.mark.parametrize("more", [{}, {"blood": numbers(2)}])
+@pytest.mark.parametrize("nested", [False, True])
+def test_arrays_that_may_be_one_table_or_several_are_refused(names, tables, more, nested):
+    parts = spaces.Dict({**{name: numbers(5) for name in names}, **more})
+    env = Form(spaces.Dict(here=parts, own=numbers(2)) if nested else parts, spaces.Discrete(2))
+    place = "observation_space['here']" if nested else "observation_space"
+    with raises(views.ViewError, f"Form: {place}: ", *names) as caught:
+        wrap(env)
+    offers = re.findall(r"views\.(?:Columns\(\)|Items\(\{.*?\}\))", str(caught.value))
+    one, several = (eval(offer) for offer in offers)
+    rows = wrap(env, views.Items({"here": one}) if nested else one).reset(seed=1)[0]["entities"]
+    assert [len(values) for values in rows.values()].count(5) == 1
+    seen = wrap(env, views.Items({"here": several}) if nested else several)
+    raw, entities = seen.env.reset(seed=1)[0], seen.reset(seed=1)[0]["entities"]
+    for label, members in tables.items():
+        columns = [(raw["here"] if nested else raw)[name] for name in members]
+        np.testing.assert_array_equal(entities[label], np.column_stack(columns))
+
+
+def test_tables_are_named_by_their_path():
+    enemies = {"enemy_x": numbers(5), "enemy_y": numbers(5)}
+    env = wrap(Form(spaces.Dict(p=spaces.Dict(enemies), q=spaces.Dict(enemies)), spaces.Discrete(2)))
+    assert set(env.observation_space.entities) == {"p/enemy", "q/enemy"}
+    raw, seen = env.env.reset(seed=1)[0], env.reset(seed=1)[0]
+    for key in "pq":
+        np.testing.assert_array_equal(seen["entities"][f"{key}/enemy"][:, 0], raw[key]["enemy_x"])
+    items = {"item": spaces.Discrete(3), "item_v": numbers(5), "item_w": numbers(5)}
+    env = wrap(Form(spaces.Dict(items), spaces.Discrete(2)))
+    assert set(env.observation_space.entities) == {"item", "item_v"}
+    assert env.observation_space.entities["item_v"] == ("item_v", "item_w", "row")
+    env = wrap(Form(spaces.Dict(enemies), spaces.Discrete(2)))
+    assert set(env.observation_space.entities) == {"enemy"}
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from .columns import Columns
 from .grids import Cells, Channels, is_binary
 from .items import Items
 from .rows import Rows
-from .scope import View, ViewError
-from .tables import find_tables
+from .scope import Scope, View, ViewError
+from .tables import find_tables, tables_by_name
 from .text import Characters
 from .vector import Vector
 
@@ -25,7 +25,7 @@ MAX_SIDE = 16
 MAX_COLUMNS = 64
 
 
-def auto(space: spaces.Space[Any]) -> View:
+def auto(space: spaces.Space[Any], scope: Scope | None = None) -> View:
     """A sensible view of `space`.
 
     - flat Box, Discrete, MultiDiscrete, MultiBinary: one entity (`Vector`);
@@ -35,11 +35,16 @@ def auto(space: spaces.Space[Any]) -> View:
     - arrays of equal length in a Dict, where names and lengths suggest a table: `Columns`;
     - Dict, Tuple, Graph, OneOf, Sequence: `Items`; Text: `Characters`.
 
+    Args:
+        space: the space.
+        scope: its place in an observation, for the names of tables and for errors; the root if left out.
+
     Raises:
-        ViewError: a space that is none of Gymnasium's own.
+        ViewError: a space that is none of Gymnasium's own, or arrays of equal length that may be one table or
+            several.
     """
     if isinstance(space, spaces.Dict):
-        return _components(space)
+        return _components(space, scope)
     if isinstance(space, spaces.Tuple | spaces.Sequence | spaces.Graph | spaces.OneOf):
         return Items()
     if isinstance(space, spaces.Text):
@@ -48,18 +53,50 @@ def auto(space: spaces.Space[Any]) -> View:
         return Vector()
     if isinstance(space, spaces.Box | spaces.MultiDiscrete | spaces.MultiBinary):
         return Vector() if len(space.shape) < 2 else _grid(space)
-    raise ViewError(f"view: expected a space that Gymnasium defines, got {space!r}. Declare a Function view")
+    raise ViewError(
+        f"{_place(scope)}: expected a space that Gymnasium defines, got {space!r}. Declare a Function view"
+    )
 
 
-def _components(space: spaces.Dict) -> View:
+def _place(scope: Scope | None) -> str:
+    return "view" if scope is None else scope.place
+
+
+def _components(space: spaces.Dict, scope: Scope | None) -> View:
     tables = find_tables(space)
-    if len(tables) == 1 and len(tables[0][1]) == len(space.spaces):
-        return Columns(tables[0][0], index=True)
     labels = [label for label, _ in tables]
     views: dict[str, View | None] = {}
     for label, names in tables:
-        views[",".join(names)] = Columns(label if labels.count(label) == 1 else names[0], index=True)
+        _check_is_one_table(names, space, scope)
+        others = [name for name in space.spaces if name not in names]
+        if labels.count(label) > 1 or label in others:
+            label = names[0]
+        if label is not None and scope is not None:
+            label = scope.member_name(label)
+        views[",".join(names)] = Columns(label, index=True)
+    if len(tables) == 1 and len(tables[0][1]) == len(space.spaces):
+        return views.popitem()[1] or Items()
     return Items(views)
+
+
+def _check_is_one_table(names: list[str], space: spaces.Dict, scope: Scope | None) -> None:
+    """Refuse names such as enemy_x, enemy_y, food_x, food_y, which may be one table or one of each kind.
+
+    Raises:
+        ViewError: the message offers both.
+    """
+    tables = tables_by_name(names)
+    if not tables:
+        return
+    one = "views.Columns()"
+    if len(names) < len(space.spaces):
+        one = f"views.Items({{{','.join(names)!r}: views.Columns()}})"
+    each = [f"{','.join(own)!r}: views.Columns({label!r})" for label, own in tables.items() if len(own) > 1]
+    several = f"views.Items({{{', '.join(each)}}})" if each else "views.Items()"
+    raise ViewError(
+        f"{_place(scope)}: arrays of equal length: expected the names of one table, got {names}, which may be"
+        f" those of {list(tables)}. Declare {one} if they are one table, or {several} if each is a table"
+    )
 
 
 def _grid(space: spaces.Box | spaces.MultiDiscrete | spaces.MultiBinary) -> View:

@@ -67,14 +67,14 @@ class Scope:
 
     Attributes:
         env: the environment's name.
-        default: the view that suits a space when none is declared (`auto`).
+        default: returns the view that suits a space in a scope when none is declared (`auto`).
         path: keys and indices from the root of the observation space.
         feature_names: names of a part's columns or numbers that the environment itself knows, by path.
         sources: what functions may read beside the observation; None where a batch is not one of lanes.
     """
 
     env: str
-    default: Callable[[spaces.Space[Any]], View]
+    default: Callable[[spaces.Space[Any], Scope], View]
     path: tuple[str, ...] = ()
     feature_names: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
     sources: Sources | None = None
@@ -86,6 +86,14 @@ class Scope:
     def at(self, *keys: str) -> Scope:
         """The scope of a component."""
         return replace(self, path=self.path + keys)
+
+    def found(self, space: spaces.Space[Any]) -> View:
+        """The view that suits `space` here when none is declared.
+
+        Raises:
+            ViewError: a space for which there is none, or more than one.
+        """
+        return self.default(space, self)
 
     @property
     def place(self) -> str:
@@ -121,7 +129,7 @@ class Scope:
     def refuse(self, view: View, space: spaces.Space[Any], needs: str) -> ViewError:
         """The error for a view that needs another space."""
         try:
-            suggestion = f". Use {self.default(space)!r}"
+            suggestion = f". Use {self.found(space)!r}"
         except ViewError:
             suggestion = ""
         return ViewError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gymnasium import spaces
@@ -63,6 +63,24 @@ def find_tables(space: spaces.Dict) -> list[tuple[str | None, list[str]]]:
         members = [name for name in space.spaces if name in names or name in wide]
         tables.append(("_".join(shared) or None, members))
     return tables
+
+
+def tables_by_name(names: Sequence[str]) -> dict[str, list[str]]:
+    """Return the tables that the names of one may be instead, by the word before the last "_" of their names.
+
+    These are several if two of them would have a column of the same name, as in enemy_x, enemy_y, food_x,
+    food_y. Where the coordinates come first (x_enemy, y_enemy), the word behind names the table. Empty if
+    there is only one.
+    """
+    split = [(name, *name.rpartition("_")[::2]) for name in names if "_" in name.strip("_")]
+    coordinates_first = any(pair <= {before for _, before, _ in split} for pair in _COORDINATES)
+    tables: dict[str, list[str]] = {}
+    columns: list[str] = []
+    for name, before, behind in split:
+        table, column = (behind, before) if coordinates_first else (before, behind)
+        tables.setdefault(table, []).append(name)
+        columns.append(column)
+    return tables if len(set(columns)) < len(columns) and len(tables) > 1 else {}
 
 
 def _is_wide(name: str, space: spaces.Space[Any], length: int, shared: list[str]) -> bool:
