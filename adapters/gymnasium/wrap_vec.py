@@ -24,6 +24,7 @@ from ...envs import (
 from ...envs.seeds import Seeds
 from ...envs.vector.vector_env import Actions, StepResult
 from ...ragged import RaggedArray
+from .dict_observations import checked_dicts, explain_workers, read_as_dicts
 from .results import check_rewards, lane_rewards
 from .translation import MASK, MaskSource, SpaceTranslation
 from .views.batches import select, stack
@@ -91,6 +92,7 @@ class WrappedVectorEnv(EntityVectorEnv):
         finally:
             if temporary and example is not None:
                 example.close()
+        read_as_dicts(venv, self._name)
         if "env" in self._translation.sources:
             _check_environments_are_here(self._name, venv, self._inside)
         self.single_observation_space = self._translation.observation_space
@@ -105,7 +107,12 @@ class WrappedVectorEnv(EntityVectorEnv):
         return seed  # the wrapped environment's to understand
 
     def _reset(self, seed: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
-        observation, info = self.venv.reset(seed=seed, options=options)
+        try:
+            observation, info = self.venv.reset(seed=seed, options=options)
+        except TypeError as error:
+            explain_workers(self.venv, self._where, error)
+            raise
+        observation = checked_dicts(self.venv.single_observation_space, observation, f"{self._name}.reset")
         return self._batch(observation, info), info
 
     def _checked(self, actions: Actions) -> dict[str, RaggedArray]:
@@ -122,6 +129,7 @@ class WrappedVectorEnv(EntityVectorEnv):
         except Exception as error:
             error.add_note(f"raised by a lane of {self._name} in step, wrapped by entitize")
             raise
+        observation = checked_dicts(self.venv.single_observation_space, observation, f"{self._name}.step")
         numbers = lane_rewards(self._where, rewards, self.num_envs)
         flags = [np.asarray(flag, bool) for flag in (terminated, truncated)]
         ended = flags[0] | flags[1]
@@ -157,6 +165,7 @@ class WrappedVectorEnv(EntityVectorEnv):
             options = _KeptOptions(options)
             info = deepcopy(info)  # wrappers put arrays into it that their reset changes
         observation, reset_info = self.venv.reset(options=options)
+        observation = checked_dicts(space, observation, f"{self._name}.reset")
         merged = _merged(info, reset_info, ended)
         batch = self._batch(observation, merged)
         merged.update(final_obs=final_obs, _final_obs=ended.copy(), final_info=info, _final_info=ended.copy())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,54 @@ def components(space: spaces.Dict | spaces.Tuple | spaces.OneOf) -> list[tuple[A
     return [(i, str(i), part) for i, part in enumerate(space.spaces)]
 
 
-def stack(space: spaces.Space[Any], samples: Sequence[Any]) -> Any:
-    """Samples of `space` as one batch, in fresh arrays."""
+def as_dicts(space: spaces.Space[Any], observation: Any) -> Any:
+    """Return an observation, or a batch of them, with a dict wherever `space` has a Dict.
+
+    Dataclasses and namedtuples are read by their fields; an observation that has dicts stays as it is.
+
+    Raises:
+        TypeError: an object without these fields.
+    """
     if isinstance(space, spaces.Dict):
-        return {key: stack(part, [s[key] for s in samples]) for key, part in space.spaces.items()}
+        named = _named(space, observation)
+        inner = {key: as_dicts(part, named[key]) for key, part in space.spaces.items() if _is_nested(part)}
+        changed = any(part is not named[key] for key, part in inner.items())
+        return {**named, **inner} if changed else named
+    if isinstance(space, spaces.Tuple) and any(map(_is_nested, space.spaces)):
+        return tuple(as_dicts(part, item) for part, item in zip(space.spaces, observation, strict=True))
+    return observation
+
+
+def _is_nested(space: spaces.Space[Any]) -> bool:
+    return isinstance(space, spaces.Dict | spaces.Tuple)
+
+
+def _named(space: spaces.Dict, sample: Any) -> Mapping[str, Any]:
+    """Return a sample of a Dict if it is a dict, else a dict of its fields."""
+    if isinstance(sample, dict | Mapping):
+        return sample
+    has = [f.name for f in fields(sample)] if is_dataclass(sample) else getattr(sample, "_fields", ())
+    if set(space.spaces) <= set(has):
+        return {key: getattr(sample, key) for key in space.spaces}
+    try:
+        return {key: sample[key] for key in space.spaces}
+    except (TypeError, LookupError, ValueError):
+        fields_of = f" with the fields {list(has)}" if has else ""
+        raise TypeError(
+            "observation: expected a dict, dataclass or namedtuple with the components"
+            f" {list(space.spaces)}, got {type(sample).__name__}{fields_of}"
+        ) from None
+
+
+def stack(space: spaces.Space[Any], samples: Sequence[Any]) -> Any:
+    """Samples of `space` as one batch, in fresh arrays.
+
+    Raises:
+        TypeError: a sample of a Dict that has no components by name.
+    """
+    if isinstance(space, spaces.Dict):
+        named = [_named(space, sample) for sample in samples]
+        return {key: stack(part, [s[key] for s in named]) for key, part in space.spaces.items()}
     if isinstance(space, spaces.Tuple):
         return tuple(stack(part, [s[i] for s in samples]) for i, part in enumerate(space.spaces))
     if isinstance(space, ARRAY_SPACES):
