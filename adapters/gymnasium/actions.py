@@ -5,6 +5,7 @@ Shape alphabet: B observations in a batch, C choices, K real numbers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -80,6 +81,52 @@ def _flags(mask: Any, shape: tuple[int, int], name: str, place: str) -> NDArray[
     return array.astype(bool)
 
 
+def _shape(mask: Any) -> tuple[int, ...]:
+    """Return the shape of a mask; () for one of parts with different lengths."""
+    try:
+        return np.shape(mask)
+    except ValueError:
+        return ()
+
+
+def _refuse_joint(
+    given: tuple[int, ...], counts: Sequence[int], shape: tuple[int, ...], name: str, place: str
+) -> None:
+    """Refuse a mask over the combinations of several numbers.
+
+    Args:
+        given: the shape of the mask.
+        counts: the choices of each number.
+        shape: of the numbers; a mask (*shape, C) has a row for each.
+        name, place: what error messages call the action and the environment.
+
+    Raises:
+        ObservationError: independent choices can't keep to such a mask.
+    """
+    if len(counts) < 2 or given != tuple(counts) or given == (*shape, counts[0]):
+        return
+    raise ObservationError(
+        f"{place}: mask of action {name!r}: expected a mask for each of its {len(counts)} numbers, got one of"
+        f" shape {given} for their combinations, which independent choices can't keep to. Make one"
+        f" Discrete({math.prod(counts)}) of them, with gymnasium.wrappers.TransformAction and"
+        " numpy.unravel_index; or leave out the mask: action_mask='none'"
+    )
+
+
+def _flat(
+    mask: NDArray[Any], counts: Sequence[int], shape: tuple[int, ...], name: str, place: str
+) -> NDArray[Any]:
+    """Return a mask (B, sum of C) as it is, or from (B, *shape, C) with a row for each number.
+
+    Raises:
+        ObservationError: a mask for combinations.
+    """
+    if len({*counts}) == 1 and mask.shape[1:] == (*shape, counts[0]):
+        return mask.reshape(len(mask), -1)
+    _refuse_joint(mask.shape[1:], counts, shape, name, place)
+    return mask
+
+
 def _check_parts(lane: Any, keys: Collection[Any], place: str) -> None:
     """A dict or tuple of masks has none for parts that do not exist, a tuple one for each."""
     if isinstance(lane, Mapping):
@@ -105,6 +152,8 @@ class _Discrete(ActionPart):
         return (choices[self.name] + self.space.start).astype(self.space.dtype)
 
     def masks(self, mask: Any, batch_size: int, place: str) -> dict[str, NDArray[np.bool_]]:
+        if isinstance(mask, np.ndarray) and math.prod(mask.shape[1:]) == self.space.n:
+            mask = mask.reshape(len(mask), -1)  # of combinations, in the order of numpy.unravel_index
         return {self.name: _flags(mask, (batch_size, int(self.space.n)), self.name, place)}
 
 
@@ -130,8 +179,14 @@ class _Several(ActionPart):
         return chosen.astype(self.space.dtype).reshape(-1, *self.space.shape)
 
     def masks(self, mask: Any, batch_size: int, place: str) -> dict[str, NDArray[np.bool_]]:
-        """Of one array (B, sum of C), or of B tuples with one mask for each number, as Gymnasium has it."""
+        """Of one array (B, sum of C), or of one mask for each number.
+
+        These are B tuples, as Gymnasium has it, or rows of one array where all numbers have the same choices.
+        """
+        shape = self.space.shape
         if not isinstance(mask, np.ndarray) or mask.dtype == object:
+            for lane in mask:
+                _refuse_joint(_shape(lane), self.counts, shape, self.name, place)
             rows = [np.concatenate([np.ravel(part) for part in lane]) for lane in mask]
             wrong = {len(row) for row in rows} - {sum(self.counts)}
             if wrong:
@@ -140,6 +195,7 @@ class _Several(ActionPart):
                     f" got {min(wrong)}"
                 )
             mask = np.stack(rows)
+        mask = _flat(mask, self.counts, shape, self.name, place)
         flags = _flags(mask, (batch_size, sum(self.counts)), self.name, place)
         return dict(zip(self.names, np.split(flags, np.cumsum(self.counts)[:-1], 1), strict=True))
 
@@ -195,8 +251,9 @@ class _Composite(ActionPart):
         return flags
 
     def _split(self, mask: NDArray[Any], batch_size: int, place: str) -> dict[str, NDArray[np.bool_]]:
-        """Of one array (B, sum of C) over all categorical actions."""
+        """Of one array (B, sum of C) over all categorical actions, or with a row for each of them."""
         counts = {n: a.mask_columns for n, a in self.names.items() if not a.is_continuous}
+        mask = _flat(mask, [*counts.values()], (len(counts),), "/".join(counts), place)
         flags = _flags(mask, (batch_size, sum(counts.values())), "/".join(counts), place)
         return dict(zip(counts, np.split(flags, np.cumsum(list(counts.values()))[:-1], 1), strict=True))
 

@@ -11,6 +11,7 @@ from entitize.envs import ObservationError
 from gymnasium import spaces
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, OneOf, Tuple
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import TransformAction
 
 from facts import raises
 
@@ -161,6 +162,31 @@ MASKS: dict[str, tuple[spaces.Space, Any, dict[str, list]]] = {
     "discrete": (Discrete(3), np.array([1, 0, 1], np.int8), {"action": [1, 0, 1]}),
     "discrete list": (Discrete(3), [True, False, True], {"action": [1, 0, 1]}),
     "flat": (MultiDiscrete([2, 3]), np.array([1, 0, 0, 1, 1]), {"action_0": [1, 0], "action_1": [0, 1, 1]}),
+    "a row per number": (  # Jumanji's Cleaner and LevelBasedForaging
+        MultiDiscrete([2, 2, 2]),
+        np.array([[1, 0], [0, 1], [1, 1]]),
+        {"action_0": [1, 0], "action_1": [0, 1], "action_2": [1, 1]},
+    ),
+    "a list of rows": (
+        MultiDiscrete([2, 2, 2]),
+        [[1, 0], [0, 1], [1, 1]],
+        {"action_0": [1, 0], "action_1": [0, 1], "action_2": [1, 1]},
+    ),
+    "a row per number of a board": (
+        MultiDiscrete([[3, 3], [3, 3]]),
+        np.arange(12).reshape(2, 2, 3) % 5 > 0,
+        {"action_0_0": [0, 1, 1], "action_0_1": [1, 1, 0], "action_1_0": [1, 1, 1], "action_1_1": [1, 0, 1]},
+    ),
+    "a row per part of a tuple": (
+        Tuple((Discrete(3), Discrete(3))),
+        np.array([[0, 1, 1], [1, 1, 0]]),
+        {"0": [0, 1, 1], "1": [1, 1, 0]},
+    ),
+    "combinations": (
+        Discrete(6),
+        np.array([[0, 1, 1], [1, 1, 0]]),
+        {"action": [0, 1, 1, 1, 1, 0]},
+    ),
     "tuple of masks": (
         MultiDiscrete([2, 3]),
         (np.array([1, 0], np.int8), np.array([0, 1, 1], np.int8)),
@@ -267,6 +293,43 @@ def test_masks_of_the_wrong_length_are_named():
         wrap(Echo(MultiDiscrete([2, 3]), (np.ones(2), np.ones(2)))).reset()
     with raises(ObservationError, "(4,)", "(5,)"):
         wrap(Echo(Tuple((Discrete(2), Discrete(3))), np.ones(4))).reset()
+
+
+@pytest.mark.parametrize("where", ["info", "method", "observation"])
+@pytest.mark.parametrize(
+    ("space", "form"),
+    [
+        (MultiDiscrete([3, 4]), np.array),
+        (MultiDiscrete([3, 4]), np.ndarray.tolist),
+        (MultiDiscrete([3, 3]), np.array),
+        (Tuple((Discrete(3), Discrete(4))), np.array),
+    ],
+)
+def test_masks_of_combinations_are_refused_with_two_ways_out(space, form, where):
+    """Jumanji's BinPack and Minesweeper."""
+    mask = np.zeros(space.nvec if isinstance(space, MultiDiscrete) else (3, 4), np.int8)
+    mask[1, 2] = 1
+    raw = Echo(space, form(mask), where)
+    facts = ["Echo", "mask", "2 numbers", f"shape {mask.shape}", f"Discrete({mask.size})", "'none'"]
+    with raises(ObservationError, *facts):
+        wrap(raw).reset()
+    with raises(ObservationError, *facts):
+        wrap_vec(SyncVectorEnv([lambda: Echo(space, form(mask), where)] * 2)).reset()
+    free = wrap(raw, action_mask="none")
+    free.reset()
+    free.step(dict.fromkeys(free.action_space, 0))
+
+
+def test_combinations_of_several_numbers_can_be_one_choice():
+    mask = np.zeros((3, 4), np.int8)
+    mask[1, 2] = 1
+    joint = TransformAction(
+        Echo(MultiDiscrete([3, 4]), mask), lambda i: np.array(np.unravel_index(i, (3, 4))), Discrete(12)
+    )
+    env = wrap(joint)
+    seen, _ = env.reset()
+    env.step(env.action_space.sample(mask=seen))
+    assert env.unwrapped.given[0].tolist() == [1, 2]
 
 
 def test_actions_without_choices_are_refused_at_wrap_time():

@@ -360,3 +360,23 @@ def test_a_choice_that_only_the_mask_has_is_an_error_and_not_0():
     sold.here[:] = 0  # sold out: no action follows
     _, _, terminated, *_ = env.step(env.action_space.sample(mask=seen))
     assert terminated and sold.taken == [13]
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_a_mask_may_have_a_row_for_each_entity(flat):
+    class Cleaner(Lamps):
+        """Jumanji's Cleaner: a row of the mask for each agent."""
+
+        def _look(self) -> Any:
+            observation, info = super()._look()
+            return observation, {"action_mask": info["action_mask"].reshape(-1 if flat else (N, 3))}
+
+    env = wrap(
+        Cleaner(ACTIONS["multi-discrete"], True), LAMP, actions=views.PerEntity("Lamp", index="number")
+    )
+    for seed in range(5):
+        seen, _ = env.reset(seed=seed)
+        numbers = seen["entities"]["Lamp"][:, 0].astype(int)
+        part = seen["actions"]["action"]
+        expected = env.unwrapped.mask.reshape(N, 3)[numbers[part["actors"]]]
+        np.testing.assert_array_equal(part["mask"], expected)
