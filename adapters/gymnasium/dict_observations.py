@@ -58,6 +58,11 @@ def read_as_dicts(venv: VectorEnv[Any, Any, Any], name: str) -> None:
     ]
 
 
+def given_env(env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
+    """Return the environment that `read_as_dicts` found."""
+    return env.env if isinstance(env, DictObservations) else env
+
+
 def explain_workers(venv: VectorEnv[Any, Any, Any], name: str, error: Exception) -> None:
     """Explain an error at the reset of an `AsyncVectorEnv`, if observations that are no dicts are its cause.
 

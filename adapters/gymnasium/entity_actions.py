@@ -263,6 +263,8 @@ class _Selecting(EntityActions):
         entities: Mapping[str, RaggedArray],
         going_on: NDArray[np.bool_],
     ) -> None:
+        if mask.actors.num_items == len(mask.actors):
+            return
         left = (entities[self.actor].lengths == 1) & (mask.actors.lengths == 0)
         lanes = np.flatnonzero(left & going_on & flags.any(1))
         if lanes.size:
@@ -274,15 +276,14 @@ class _Selecting(EntityActions):
             )
 
     def choices(self, given: RaggedArray, batch: EntityBatch) -> NDArray[Any]:
-        actees, numbers = self._actees(batch.entities)
-        lanes = given.sequence_indices()
+        rows, start = batch.entities[self.declared.entity], first_index(batch.entities, self.declared.entity)
+        lanes, values = given.sequence_indices(), given.values
         chosen = np.zeros(len(batch), np.int64)
-        if not len(lanes):
-            return chosen
-        # Indices rise within a lane, so that lane and index together are sorted.
-        width = max(int(actees.values.max()), int(given.values.max())) + 1
-        keys = actees.sequence_indices() * width + actees.values
-        chosen[lanes] = numbers[np.searchsorted(keys, lanes * width + given.values)]
+        if self.declared.others:  # which come behind all entities of the view
+            others = values - first_index(batch.entities, self.declared.others[0])[lanes]
+            chosen[lanes] = self.count + others
+            lanes, values = lanes[others < 0], values[others < 0]
+        chosen[lanes] = self._numbers(rows)[rows.offsets[lanes] + values - start[lanes]]
         return chosen
 
     def decode(self, choices: Choices) -> Any:

@@ -176,8 +176,8 @@ class SpaceTranslation:
             else _action_mask(action, flags.get(name), batch_size)
             for name, action in self.action_space.items()
         }
-        going_on = ~np.broadcast_to(ended, batch_size) & (True if present is None else present)
         for name in owned.keys() & flags.keys():
+            going_on = ~np.broadcast_to(ended, batch_size) & (True if present is None else present)
             owned[name].check_mask(masks[name], flags[name], entities, going_on)
         return EntityBatch(entities, np.zeros((batch_size, 0), np.float32), masks)
 

@@ -24,7 +24,7 @@ from ...envs import (
 from ...envs.seeds import Seeds
 from ...envs.vector.vector_env import Actions, StepResult
 from ...ragged import RaggedArray
-from .dict_observations import checked_dicts, explain_workers, read_as_dicts
+from .dict_observations import checked_dicts, explain_workers, given_env, read_as_dicts
 from .results import check_rewards, lane_rewards
 from .translation import MASK, MaskSource, SpaceTranslation
 from .views.batches import select, stack
@@ -188,7 +188,8 @@ class WrappedVectorEnv(EntityVectorEnv):
         """Return the sources that functions of the view read, for `lanes`."""
         sources: dict[str, Sequence[Any]] = {}
         if "env" in self._translation.sources:
-            sources["env"] = [self.venv.unwrapped.envs[lane] for lane in lanes]  # type: ignore[attr-defined]
+            envs = self.venv.unwrapped.envs  # type: ignore[attr-defined]
+            sources["env"] = [given_env(envs[lane]) for lane in lanes]
         if "info" in self._translation.sources:
             sources["info"] = [lane_info(info, lane) for lane in lanes]
         return sources

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import gymnasium
 import numpy as np
 import pytest
-from entitize import make_vec, wrap, wrap_vec
+from entitize import make_vec, views, wrap, wrap_vec
 from entitize.envs import ObservationError
 from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
@@ -100,6 +100,13 @@ def test_lanes_read_fields_too(form, mode):
     batches = play(FORMS[form], Place)
     assert len(batches) == 13
     assert all(mine.equals(theirs) for mine, theirs in zip(batches, play(dict, dict), strict=True))
+
+
+def test_functions_get_the_environment_itself():
+    view = views.Function(lambda seen, env: {"Clock": [[env.steps]]}, {"Clock": ["steps"]}, source="env")
+    venv = wrap_vec(SyncVectorEnv([Named] * 2), view)
+    batch, _ = venv.reset(seed=2)
+    assert batch.entities["Clock"].values.tolist() == [[0], [0]]
 
 
 def test_environments_by_function_read_fields():
