@@ -73,9 +73,10 @@ def _components(space: spaces.Dict, scope: Scope | None) -> View:
             label = names[0]
         if label is not None and scope is not None:
             label = scope.member_name(label)
-        views[",".join(names)] = Columns(label, index=True)
-    if len(tables) == 1 and len(tables[0][1]) == len(space.spaces):
-        return views.popitem()[1] or Items()
+        table = Columns(label, index=True)
+        if not others:
+            return table
+        views[",".join(names)] = table
     return Items(views)
 
 
