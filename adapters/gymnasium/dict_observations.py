@@ -46,20 +46,24 @@ def checked_dicts(space: spaces.Space[Any], observation: Any, where: str) -> Any
         raise ObservationError(f"{where}: {error}") from None
 
 
-def read_as_dicts(venv: VectorEnv[Any, Any, Any], name: str) -> None:
-    """Let the environments of a `SyncVectorEnv` return dicts, where their space has a Dict."""
+def read_as_dicts(venv: VectorEnv[Any, Any, Any], name: str) -> bool:
+    """Let environments of a `SyncVectorEnv` return dicts where their space has a Dict; True if they now do.
+
+    Called after a failed reset only: environments that return dicts stay as they are.
+    """
     base = venv.unwrapped
     if not isinstance(base, SyncVectorEnv) or not isinstance(
         base.single_observation_space, spaces.Dict | spaces.Tuple
     ):
-        return
-    base.envs = [
-        env if isinstance(env, DictObservations) else DictObservations(env, name) for env in base.envs
-    ]
+        return False
+    if any(isinstance(env, DictObservations) for env in base.envs):
+        return False
+    base.envs = [DictObservations(env, name) for env in base.envs]
+    return True
 
 
 def given_env(env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
-    """Return the environment that `read_as_dicts` found."""
+    """Return the environment without what `read_as_dicts` put around it."""
     return env.env if isinstance(env, DictObservations) else env
 
 

@@ -92,7 +92,6 @@ class WrappedVectorEnv(EntityVectorEnv):
         finally:
             if temporary and example is not None:
                 example.close()
-        read_as_dicts(venv, self._name)
         if "env" in self._translation.sources:
             _check_environments_are_here(self._name, venv, self._inside)
         self.single_observation_space = self._translation.observation_space
@@ -109,9 +108,11 @@ class WrappedVectorEnv(EntityVectorEnv):
     def _reset(self, seed: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
         try:
             observation, info = self.venv.reset(seed=seed, options=options)
-        except TypeError as error:
-            explain_workers(self.venv, self._where, error)
-            raise
+        except (TypeError, IndexError) as error:  # of observations that are no dicts, perhaps
+            if not read_as_dicts(self.venv, self._name):
+                explain_workers(self.venv, self._where, error)
+                raise
+            observation, info = self.venv.reset(seed=seed, options=options)
         observation = checked_dicts(self.venv.single_observation_space, observation, f"{self._name}.reset")
         return self._batch(observation, info), info
 
