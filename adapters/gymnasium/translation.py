@@ -32,6 +32,7 @@ from .views.batches import pick
 from .views.known import known
 from .views.per_entity import PerEntity
 from .views.scope import Scope, Sources, View, ViewError
+from .views.view_config import check_copyable
 
 #: Where an environment says which actions are legal.
 MaskSource = Literal["auto", "info", "observation", "method", "none"]
@@ -135,7 +136,12 @@ class SpaceTranslation:
         self._raw_action_space = action_space
 
     def __reduce__(self) -> tuple[type[SpaceTranslation], tuple[Any, ...]]:
-        """Copies and pickles bind the view again: encoders are closures."""
+        """Copies and pickles bind the view again: encoders are closures.
+
+        Raises:
+            ViewError: a function of the view reads the environment otherwise than by its arguments.
+        """
+        check_copyable(self.view, self.env_name)
         return type(self), self._arguments
 
     # -- observations ---------------------------------------------------------------------------------------
