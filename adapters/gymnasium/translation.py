@@ -115,7 +115,7 @@ class SpaceTranslation:
             observation_space, self._visible_key = without_mask(observation_space)
             if self._visible_key is not None:
                 scope = scope.at(self._visible_key)
-        self.view = view or facts.view or auto(observation_space)
+        self.view = view or facts.view or scope.view_of(observation_space)
         self._encoder = self.view.bind(observation_space, scope)
         owners = {"action": per_entity} if isinstance(per_entity, PerEntity) else (per_entity or {})
         if not isinstance(owners, Mapping) or not all(isinstance(o, PerEntity) for o in owners.values()):

@@ -125,6 +125,31 @@ class Scope:
             f"{self.place}: view {type(view).__name__}: expected {needs}, got {space}{suggestion}"
         )
 
+    def view_of(self, space: spaces.Space[Any]) -> View:
+        """The view that suits `space`, which none is declared for.
+
+        Raises:
+            ViewError: none is known for this kind of space.
+        """
+        try:
+            return self.default(space)
+        except ViewError:
+            raise self.unknown(space) from None
+
+    def unknown(self, space: spaces.Space[Any]) -> ViewError:
+        """The error for a space that no view is known for, with the ways to declare one."""
+        is_text = isinstance(space, spaces.Text) or space.dtype == np.dtype(str)
+        view = "views.Words([…])" if is_text else "views.Function(…)"
+        if not self.path:
+            ways = f"Declare {view}"
+        else:
+            path = "/".join(self.path)
+            ways = f"Declare views.Items({{{path!r}: {view}}}), or drop it: views.Items({{{path!r}: None}})"
+        return ViewError(
+            f"{self.place}: no view was found: expected a view, or a space that Gymnasium defines, got"
+            f" {space}. {ways}"
+        )
+
     def array(self, observation: Any, shape: tuple[int, ...]) -> NDArray[Any]:
         """`observation` as an array of `shape`.
 
