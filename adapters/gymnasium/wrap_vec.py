@@ -288,7 +288,7 @@ def lane_info(info: Mapping[str, Any], lane: int) -> dict[str, Any]:
 def _merged_lanes(info: Any, num_envs: int) -> dict[str, Any]:
     """Return infos in Gymnasium's vector layout, which may be a list with one dict for each lane."""
     if not isinstance(info, list):
-        return info  # type: ignore[no-any-return]
+        return info
     merged = merge_infos(dict(enumerate(info)), num_envs)
     if "final_obs" in merged:  # of a Dict space too, one observation for each lane
         merged["final_obs"] = [own.get("final_obs") for own in info]
