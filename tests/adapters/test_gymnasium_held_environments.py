@@ -103,6 +103,7 @@ def local_readers(env: Any) -> dict[str, Callable[[Any], Any]]:
         "namespace": lambda _: pole(namespace.env),
         "partial": partial(lambda e, _: pole(e), env),
         "partial of a partial": partial(partial(lambda _, box: pole(box[0])), box=[env]),
+        "built-in method": lambda _, get=held.get: pole(get("envs")[0]),
         "callable object": Holder(env),
         "slots": Slotted(env),
         "method": Holder(env).rows,
@@ -127,6 +128,8 @@ def test_specs_and_copies_refuse_a_function_that_reads_the_wrapped_environment(n
     for spec in (env.spec, copy.deepcopy(env.spec), pickle.loads(pickle.dumps(env.spec))):
         with raises(views.ViewError, "reads the environment", "source='env'"):
             gymnasium.make(spec)
+        with raises(TypeError, "JSON serializable"):
+            spec.to_json()
     for again in (copy.deepcopy, pickle.dumps):
         with raises(views.ViewError, "CartPole-v1", "reads the environment", "copy"):
             again(env)

@@ -5,12 +5,20 @@ from __future__ import annotations
 import dis
 import sysconfig
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from inspect import getattr_static, ismemberdescriptor
 from itertools import islice
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import (
+    BuiltinMethodType,
+    CodeType,
+    FunctionType,
+    MappingProxyType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+)
 from typing import Any
 
 import gymnasium
@@ -58,7 +66,7 @@ def _parts(value: Any, package: str) -> Iterator[Any]:
         yield from _class_attributes(value)
     elif isinstance(value, FunctionType):
         yield from _variables(value, package)
-    elif isinstance(value, Mapping):
+    elif isinstance(value, dict | MappingProxyType):
         yield from value.values()
     elif isinstance(value, _CONTAINERS):
         yield from value
@@ -66,8 +74,8 @@ def _parts(value: Any, package: str) -> Iterator[Any]:
         yield from (value.func, value.args, value.keywords)
     elif isinstance(call := getattr_static(type(value), "__call__", None), FunctionType):
         yield MethodType(call, value)
-    elif callable(value):
-        yield getattr(value, "__self__", None)  # of a method that is written in C
+    elif isinstance(value, BuiltinMethodType | MethodWrapperType):
+        yield value.__self__
     yield from _attributes(value)
 
 
