@@ -32,6 +32,7 @@ from .views.batches import pick
 from .views.known import known
 from .views.per_entity import PerEntity
 from .views.scope import Scope, Sources, View, ViewError
+from .views.view_config import check_copyable
 
 #: Where an environment says which actions are legal.
 MaskSource = Literal["auto", "info", "observation", "method", "none"]
@@ -114,7 +115,7 @@ class SpaceTranslation:
             observation_space, self._visible_key = without_mask(observation_space)
             if self._visible_key is not None:
                 scope = scope.at(self._visible_key)
-        self.view = view or facts.view or scope.found(observation_space)
+        self.view = view or facts.view or scope.view_of(observation_space)
         self._encoder = self.view.bind(observation_space, scope)
         owners = {"action": per_entity} if isinstance(per_entity, PerEntity) else (per_entity or {})
         if not isinstance(owners, Mapping) or not all(isinstance(o, PerEntity) for o in owners.values()):
@@ -135,7 +136,12 @@ class SpaceTranslation:
         self._raw_action_space = action_space
 
     def __reduce__(self) -> tuple[type[SpaceTranslation], tuple[Any, ...]]:
-        """Copies and pickles bind the view again: encoders are closures."""
+        """Copies and pickles bind the view again: encoders are closures.
+
+        Raises:
+            ViewError: a function of the view reads the environment otherwise than by its arguments.
+        """
+        check_copyable(self.view, self.env_name)
         return type(self), self._arguments
 
     # -- observations ---------------------------------------------------------------------------------------

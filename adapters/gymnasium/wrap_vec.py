@@ -22,6 +22,7 @@ from ...envs import (
     ObservationError,
 )
 from ...envs.seeds import Seeds
+from ...envs.vector.infos import merge_infos
 from ...envs.vector.vector_env import Actions, StepResult
 from ...ragged import RaggedArray
 from .dict_observations import checked_dicts, explain_workers, given_env, read_as_dicts
@@ -46,7 +47,8 @@ class WrappedVectorEnv(EntityVectorEnv):
       The batch that ends an episode holds its last observation (so there is no `final_obs`), without
       actors, because the engine ignores the actions of that step.
 
-    Infos are the wrapped environment's, with `final_obs` as an `EntityBatch`.
+    Infos are the wrapped environment's, with `final_obs` as an `EntityBatch`; a list of infos (Gymnasium's
+    `DictInfoToList`) is merged into a dict.
 
     Raises:
         ActionError: an action is unknown, left out, of the wrong length or not allowed; no lane has moved.
@@ -114,6 +116,7 @@ class WrappedVectorEnv(EntityVectorEnv):
                 raise
             observation, info = self.venv.reset(seed=seed, options=options)
         observation = checked_dicts(self.venv.single_observation_space, observation, f"{self._name}.reset")
+        info = _merged_lanes(info, self.num_envs)
         return self._batch(observation, info), info
 
     def _checked(self, actions: Actions) -> dict[str, RaggedArray]:
@@ -134,7 +137,7 @@ class WrappedVectorEnv(EntityVectorEnv):
         numbers = lane_rewards(self._where, rewards, self.num_envs)
         flags = [np.asarray(flag, bool) for flag in (terminated, truncated)]
         ended = flags[0] | flags[1]
-        batch, info = self._after_step(observation, ended, info)
+        batch, info = self._after_step(observation, ended, _merged_lanes(info, self.num_envs))
         return batch, numbers, *flags, info  # type: ignore[return-value]
 
     def _after_step(
@@ -167,7 +170,7 @@ class WrappedVectorEnv(EntityVectorEnv):
             info = deepcopy(info)  # wrappers put arrays into it that their reset changes
         observation, reset_info = self.venv.reset(options=options)
         observation = checked_dicts(space, observation, f"{self._name}.reset")
-        merged = _merged(info, reset_info, ended)
+        merged = _merged(info, _merged_lanes(reset_info, self.num_envs), ended)
         batch = self._batch(observation, merged)
         merged.update(final_obs=final_obs, _final_obs=ended.copy(), final_info=info, _final_info=ended.copy())
         return batch, merged
@@ -293,6 +296,16 @@ def lane_info(info: Mapping[str, Any], lane: int) -> dict[str, Any]:
             continue
         own[key] = lane_info(values, lane) if isinstance(values, Mapping) else values[lane]
     return own
+
+
+def _merged_lanes(info: Any, num_envs: int) -> dict[str, Any]:
+    """Return infos in Gymnasium's vector layout, which may be a list with one dict for each lane."""
+    if not isinstance(info, list):
+        return info
+    merged = merge_infos(dict(enumerate(info)), num_envs)
+    if "final_obs" in merged:  # of a Dict space too, one observation for each lane
+        merged["final_obs"] = [own.get("final_obs") for own in info]
+    return merged
 
 
 def _vector_name(venv: VectorEnv[Any, Any, Any], example: gymnasium.Env[Any, Any] | None) -> str:

@@ -45,7 +45,7 @@ class ObservationGroup:
             assert isinstance(self._space, spaces.Dict)
             self._space, self._key = without_mask(self._space)
         scope = Scope(game.name, auto).at(*(() if self._key is None else (self._key,)))
-        encoder = (view or scope.found(self._space)).bind(self._space, scope)
+        encoder = (view or scope.view_of(self._space)).bind(self._space, scope)
         self.entities, self.single, self._encode = encoder.entities, encoder.single, encoder.encode
 
     def visible(self, observation: Any, where: str) -> Any:

@@ -13,6 +13,7 @@ from entitize import ObservationError, views, wrap, wrap_vec
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers.vector import DictInfoToList
 
 from facts import raises
 
@@ -99,6 +100,45 @@ def test_lanes_are_the_single_environments(name, mode):
             assert info["final_obs"].entities["Bee"].lengths.tolist() == [0] * over.sum()
     assert ended_lanes > 3
     wrapped.close()
+
+
+@pytest.mark.parametrize("mode", ["NEXT_STEP", "DISABLED", "SAME_STEP"])
+def test_a_list_of_infos_is_read_as_a_dict_of_them(mode):
+    """Gymnasium's `DictInfoToList`, around one with an observation of several parts."""
+
+    class Hive(Swarm):
+        observation_space = spaces.Dict({"count": Swarm.observation_space})
+
+        def _look(self) -> Any:
+            count, info = super()._look()
+            return {"count": count}, {**info, "action_mask": np.int8([1, len(self.bees) > 2])}
+
+    def arrays(batch: Any) -> list[Any]:
+        return [
+            rows.tolist() for part in (batch.entities["Bee"], batch.actions["action"].mask) for rows in part
+        ]
+
+    def of_hive(observation: Any, info: dict[str, Any]) -> dict[str, Any]:
+        return of_info(observation["count"], info)
+
+    view = views.Function(of_hive, BEES, source="info")
+    plain, listed = (SyncVectorEnv([Hive] * 3, autoreset_mode=AutoresetMode[mode]) for _ in range(2))
+    one, other = wrap_vec(plain, view), wrap_vec(DictInfoToList(listed), view)
+    expected, given = one.reset(seed=3)[0], other.reset(seed=3)[0]
+    one.action_space.seed(3)
+    ends = 0
+    for _ in range(12):
+        assert arrays(given) == arrays(expected)
+        actions = one.action_space.sample(mask=expected)
+        expected, _, over, _, info = one.step(actions)
+        given, _, _, _, same = other.step(actions)
+        if over.any():
+            ends += over.sum()
+            np.testing.assert_array_equal(same["_final_obs"], info["_final_obs"])
+            assert arrays(same["final_obs"]) == arrays(info["final_obs"])
+    assert ends > 3
+    one.close()
+    other.close()
 
 
 def test_processes_have_infos_but_no_environments():

@@ -53,9 +53,9 @@ def auto(space: spaces.Space[Any], scope: Scope | None = None) -> View:
         return Vector()
     if isinstance(space, spaces.Box | spaces.MultiDiscrete | spaces.MultiBinary):
         return Vector() if len(space.shape) < 2 else _grid(space)
-    raise ViewError(
-        f"{_place(scope)}: expected a space that Gymnasium defines, got {space!r}. Declare a Function view"
-    )
+    if scope is not None:
+        raise scope.unknown(space)
+    raise ViewError(f"view: expected a space that Gymnasium defines, got {space!r}. Declare a Function view")
 
 
 def _place(scope: Scope | None) -> str:

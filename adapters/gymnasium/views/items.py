@@ -62,7 +62,7 @@ class Items(View):
         if key in self.views:
             return self.views[key]
         below = {path[len(key) + 1 :]: v for path, v in self.views.items() if path.startswith(f"{key}/")}
-        return Items(below) if below else scope.found(space)
+        return Items(below) if below else scope.view_of(space)
 
     def _bound(self, key: str, space: spaces.Space[Any], scope: Scope) -> EntityEncoder | None:
         view = self._view(key, space, scope.at(key))

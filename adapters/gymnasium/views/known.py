@@ -18,7 +18,7 @@ from .grids import Cells, Channels
 from .items import Items
 from .object_slots import ObjectSlots
 from .rows import Rows
-from .scope import EntityEncoder, Scope, View, ViewError
+from .scope import EntityEncoder, Scope, View
 from .text import Words, words_of
 
 #: Feature names of Gymnasium's own environments, in the order of their documentation's tables.
@@ -40,6 +40,15 @@ _CHOICES = {
     "Taxi": ("south", "north", "east", "west", "pickup", "dropoff"),
     "Blackjack": ("stick", "hit"),
 }
+#: MiniGrid's wrappers that replace the image, and those of them that draw a picture.
+_PICTURES = ("RGBImgObsWrapper", "RGBImgPartialObsWrapper")
+_MINIGRID_IMAGES = (
+    *_PICTURES,
+    "FullyObsWrapper",
+    "OneHotPartialObsWrapper",
+    "SymbolicObsWrapper",
+    "ViewSizeWrapper",
+)
 _MINATAR_ACTIONS = {"n": "noop", "l": "left", "u": "up", "r": "right", "d": "down", "f": "fire"}
 
 
@@ -63,7 +72,6 @@ def known(env: gymnasium.Env[Any, Any] | None, spec: EnvSpec | None = None) -> K
     if env is None:
         return Known() if spec is None else _by_name(spec)
     base = env.unwrapped
-    package = type(base).__module__.partition(".")[0]
     describe = {
         "gymnasium": _gymnasium,
         "minigrid": _minigrid,
@@ -71,8 +79,16 @@ def known(env: gymnasium.Env[Any, Any] | None, spec: EnvSpec | None = None) -> K
         "highway_env": _highway,
         "ale_py": _atari,
         "ocatari": _ocatari,
-    }.get(package)
-    return Known() if describe is None else describe(env, base)
+    }
+    found = (describe.get(_package(kind)) for kind in type(base).__mro__)
+    facts_of = next((facts for facts in found if facts is not None), None)
+    return Known() if facts_of is None else facts_of(env, base)
+
+
+def _package(kind: type) -> str:
+    """Return the package of a class of environments; none for Gymnasium's base classes, which all have."""
+    package, *rest = kind.__module__.split(".")
+    return "" if package == "gymnasium" and rest[:1] != ["envs"] else package
 
 
 def _gymnasium(env: gymnasium.Env[Any, Any], base: Any) -> Known:
@@ -92,50 +108,81 @@ def _by_name(spec: EnvSpec, discrete: bool = True) -> Known:
 def _minigrid(env: gymnasium.Env[Any, Any], base: Any) -> Known:
     """Objects of the field of view; the direction; the mission's words, where missions differ."""
     space = env.observation_space
-    if not isinstance(space, spaces.Dict) or not {"image", "direction", "mission"} <= set(space.spaces):
+    if not isinstance(space, spaces.Dict):
         return Known()
-    image = space["image"]
-    if not isinstance(image, spaces.Box) or len(image.shape) != 3 or image.shape[-1] != 3:
-        return Known()
-    mission = _mission_view(space["mission"])
-    if max(image.shape) > 32:  # a rendered picture (RGBImgObsWrapper and the like)
-        return Known(view=Items({"mission": mission}), choices=tuple(a.name for a in base.actions))
+    wrappers = _wrappers(env)
+    views: dict[str, View | None] = {}
+    if "image" in space.spaces:
+        views.update(_minigrid_image(space["image"], list(wrappers)))
+    if "mission" in space.spaces:
+        views.update(_mission(space["mission"], wrappers, base))
+    return Known(Items(views) if views else None, choices=tuple(action.name for action in base.actions))
+
+
+def _wrappers(env: Any) -> dict[str, Any]:
+    """Return the wrappers around an environment by the names of their classes, the outermost first."""
+    found: dict[str, Any] = {}
+    while isinstance(env, gymnasium.Wrapper):
+        for kind in type(env).__mro__:
+            found.setdefault(kind.__name__, env)
+        env = env.env
+    return found
+
+
+def _minigrid_image(space: Any, wrappers: list[str]) -> dict[str, View | None]:
+    """Return the view of "image" in the form that the outermost wrapper around it gives it."""
     from minigrid.core.constants import COLOR_TO_IDX, OBJECT_TO_IDX, STATE_TO_IDX
 
-    cells = Cells(
-        dict(OBJECT_TO_IDX),
-        ignore=["unseen", "empty"],
-        # An agent's third channel is its direction, which has one value more than doors have states.
-        properties={"color": _words(COLOR_TO_IDX), "state": [*_words(STATE_TO_IDX), "up"]},
-        layout="whc",
-    )
-    return Known(
-        view=Items({"image": cells, "mission": mission}), choices=tuple(a.name for a in base.actions)
-    )
+    objects, colors, states = (_words(ids) for ids in (OBJECT_TO_IDX, COLOR_TO_IDX, STATE_TO_IDX))
+    width = space.shape[-1] if isinstance(space, spaces.Box) and len(space.shape) == 3 else 0
+    form = next((name for name in wrappers if name in _MINIGRID_IMAGES), None)
+    ignore = ["unseen", "empty"]
+    if form == "OneHotPartialObsWrapper" and width == len(objects) + len(colors) + len(states):
+        bits = dict.fromkeys([*(f"color={c}" for c in colors), *(f"state={s}" for s in states)])
+        return {"image": Cells(objects, ignore, bits, one_hot=True, layout="whc")}
+    if form == "SymbolicObsWrapper" and width == 3:
+        ids = {"nothing": -1, **OBJECT_TO_IDX}
+        return {"image": LastChannel(Cells(ids, ["nothing", *ignore], layout="wh"))}
+    if width != 3 or form in _PICTURES or (form is None and max(space.shape) > 32):
+        return {}
+    # An agent's third channel is its direction, which has one value more than doors have states.
+    properties = {"color": colors, "state": [*states, "up"]}
+    return {"image": Cells(dict(OBJECT_TO_IDX), ignore, properties, layout="whc")}
 
 
-def _mission_view(space: Any) -> View | None:
-    """Return the view of a mission; None for one that is always the same."""
-    placeholders = getattr(space, "ordered_placeholders", None)
+def _mission(space: Any, wrappers: dict[str, Any], base: Any) -> dict[str, View | None]:
+    """Return the view of "mission": None for one that is always the same, {} for one of unknown words."""
+    ids = getattr(wrappers.get("DictObservationSpaceWrapper"), "word_dict", {})
+    is_ids = bool(ids) and isinstance(space, spaces.MultiDiscrete)
+    texts = base.observation_space["mission"] if is_ids else space
+    placeholders = getattr(texts, "ordered_placeholders", None)
+    kind = type(texts).__name__
+    if kind == "MissionSpace" and not placeholders:
+        return {"mission": None}
+    if is_ids:
+        words = _words(ids)
+        return {"mission": Words(words)} if [ids[word] for word in words] == list(range(len(words))) else {}
     if placeholders:
-        return Words(_mission_words(space, placeholders))
-    kind = type(space).__name__
-    if kind == "BabyAIMissionSpace":
-        return Words(_babyai_words())
-    return None if kind == "MissionSpace" else UnknownWords()
+        return {"mission": Words(_mission_words(texts, placeholders))}
+    return {"mission": Words(_babyai_words())} if kind == "BabyAIMissionSpace" else {}
 
 
 @dataclass(frozen=True, repr=False)
-class UnknownWords(View):
-    """Refuses a text whose words are unknown, so that it is not dropped silently."""
+class LastChannel(View):
+    """A view of the last channel of a grid (h, w, c), as one of a grid (h, w)."""
+
+    view: View
 
     def bind(self, space: spaces.Space[Any], scope: Scope) -> EntityEncoder:
-        path = "/".join(scope.path)
-        raise ViewError(
-            f"{scope.place}: the words of {type(space).__name__} are unknown: expected a vocabulary,"
-            f" got none. Declare it: views.Items({{{path!r}: views.Words([…])}});"
-            f" or drop the text: views.Items({{{path!r}: None}})"
-        )
+        assert isinstance(space, spaces.Box)
+        channel = spaces.Box(space.low[..., -1], space.high[..., -1], dtype=space.dtype)
+        encoder = self.view.bind(channel, scope)
+
+        def encode(observation: Any, batch_size: int) -> dict[str, Any]:
+            grid = scope.array(observation, (batch_size, *space.shape))
+            return encoder.encode(grid[..., -1], batch_size)
+
+        return EntityEncoder(encoder.entities, encode)
 
 
 def _babyai_words() -> list[str]:

@@ -87,14 +87,6 @@ class Scope:
         """The scope of a component."""
         return replace(self, path=self.path + keys)
 
-    def found(self, space: spaces.Space[Any]) -> View:
-        """The view that suits `space` here when none is declared.
-
-        Raises:
-            ViewError: a space for which there is none, or more than one.
-        """
-        return self.default(space, self)
-
     @property
     def place(self) -> str:
         """The environment and the path, for errors."""
@@ -129,11 +121,33 @@ class Scope:
     def refuse(self, view: View, space: spaces.Space[Any], needs: str) -> ViewError:
         """The error for a view that needs another space."""
         try:
-            suggestion = f". Use {self.found(space)!r}"
+            suggestion = f". Use {self.view_of(space)!r}"
         except ViewError:
             suggestion = ""
         return ViewError(
             f"{self.place}: view {type(view).__name__}: expected {needs}, got {space}{suggestion}"
+        )
+
+    def view_of(self, space: spaces.Space[Any]) -> View:
+        """The view that suits `space`, which none is declared for.
+
+        Raises:
+            ViewError: none is known for this kind of space, or more than one suits it.
+        """
+        return self.default(space, self)
+
+    def unknown(self, space: spaces.Space[Any]) -> ViewError:
+        """The error for a space that no view is known for, with the ways to declare one."""
+        is_text = isinstance(space, spaces.Text) or space.dtype == np.dtype(str)
+        view = "views.Words([…])" if is_text else "views.Function(…)"
+        if not self.path:
+            ways = f"Declare {view}"
+        else:
+            path = "/".join(self.path)
+            ways = f"Declare views.Items({{{path!r}: {view}}}), or drop it: views.Items({{{path!r}: None}})"
+        return ViewError(
+            f"{self.place}: no view was found: expected a view, or a space that Gymnasium defines, got"
+            f" {space}. {ways}"
         )
 
     def array(self, observation: Any, shape: tuple[int, ...]) -> NDArray[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +49,8 @@ class Words(View):
     """Each word of a text is an entity: its position, and one-hot which word it is.
 
     Reads every space whose samples are strings. Words are what spaces separate, in lower case and without
-    punctuation at their ends.
+    punctuation at their ends. Reads a flat MultiDiscrete of word ids too: id i is word i - 1 of the
+    vocabulary, 0 is no word.
 
     Args:
         vocabulary: all words that may come.
@@ -60,16 +61,34 @@ class Words(View):
     name: str | None = None
 
     def bind(self, space: spaces.Space[Any], scope: Scope) -> EntityEncoder:
-        if not isinstance(space, spaces.Text) and space.dtype != np.dtype(str):
-            raise scope.refuse(self, space, "a space of texts")
+        read = self._ids(space, scope) if isinstance(space, spaces.MultiDiscrete) else _texts
+        if read is _texts and not isinstance(space, spaces.Text) and space.dtype != np.dtype(str):
+            raise scope.refuse(self, space, "a space of texts, or a flat MultiDiscrete of word ids")
         name = scope.type_name(self.name, "Word")
         index = {word: i for i, word in enumerate(dict.fromkeys(self.vocabulary))}
         features = ("position", *(f"is_{word}" for word in index))
 
-        def encode(texts: Any, _: int) -> dict[str, RaggedArray]:
-            return {name: _tokens([words_of(text) for text in texts], index, scope)}
+        def encode(observation: Any, batch_size: int) -> dict[str, RaggedArray]:
+            return {name: _tokens(read(observation, batch_size), index, scope)}
 
         return EntityEncoder({name: features}, encode)
+
+    def _ids(self, space: spaces.MultiDiscrete, scope: Scope) -> Callable[[Any, int], list[list[str]]]:
+        """Return a function from batched word ids (B, L) to the words of each observation."""
+        count = int((space.start + space.nvec).max()) - 1
+        if len(space.shape) != 1 or (space.start < 0).any() or count != len(self.vocabulary):
+            needs = f"a flat MultiDiscrete of 0 and the ids of {len(self.vocabulary)} words"
+            raise scope.refuse(self, space, needs)
+
+        def read(observation: Any, batch_size: int) -> list[list[str]]:
+            ids = scope.array(observation, (batch_size, *space.shape))
+            return [[self.vocabulary[i - 1] for i in row if i] for row in ids.tolist()]
+
+        return read
+
+
+def _texts(observation: Any, _: int) -> list[list[str]]:
+    return [words_of(text) for text in observation]
 
 
 def words_of(text: str) -> list[str]:
