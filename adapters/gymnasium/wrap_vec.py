@@ -21,6 +21,7 @@ from ...envs import (
     EntityVectorEnv,
     ObservationError,
 )
+from ...envs.returned import lane_flags
 from ...envs.seeds import Seeds
 from ...envs.vector.vector_env import Actions, StepResult
 from ...ragged import RaggedArray
@@ -123,10 +124,10 @@ class WrappedVectorEnv(EntityVectorEnv):
             error.add_note(f"raised by a lane of {self._name} in step, wrapped by entitize")
             raise
         numbers = lane_rewards(self._where, rewards, self.num_envs)
-        flags = [np.asarray(flag, bool) for flag in (terminated, truncated)]
-        ended = flags[0] | flags[1]
-        batch, info = self._after_step(observation, ended, info)
-        return batch, numbers, *flags, info  # type: ignore[return-value]
+        terminated = lane_flags(f"{self._name}.step", "terminated", terminated, self.num_envs)
+        truncated = lane_flags(f"{self._name}.step", "truncated", truncated, self.num_envs)
+        batch, info = self._after_step(observation, terminated | truncated, info)
+        return batch, numbers, terminated, truncated, info
 
     def _after_step(
         self, observation: Any, ended: NDArray[np.bool_], info: dict[str, Any]
