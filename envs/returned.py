@@ -97,6 +97,12 @@ def tuple_words(result: Any) -> str:
     return f"a tuple of {len(result)}" if isinstance(result, tuple) else type(result).__name__
 
 
+def env_name(env: Any) -> str:
+    """Return the name of an environment in error messages: its id, else its class."""
+    spec = getattr(env, "spec", None)
+    return spec.id if spec is not None else type(env.unwrapped).__name__
+
+
 def check_has_spaces(where: str, env: gymnasium.Env[Any, Any]) -> None:
     """Check that an environment has an observation space and an action space.
 

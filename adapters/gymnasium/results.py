@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...envs import ObservationError
 from ...envs.actions.array_checks import real_numbers
-from ...envs.returned import reset_values, step_values
+from ...envs.returned import env_name, reset_values, step_values
 
 _WAYS_OUT = (
     "Combine them with a wrapper such as mo_gymnasium.wrappers.LinearReward, or, where each number belongs to"
@@ -39,9 +39,10 @@ def check_rewards(env: gymnasium.Env[Any, Any]) -> None:
         if isinstance(layer, gymnasium.RewardWrapper) or type(layer).__name__ == "LinearReward":
             return
         layer = layer.env
-    name = type(env.unwrapped).__name__ if env.spec is None else env.spec.id
     got = space if declared else f"those of {agents} agents (`n_agents`, a Tuple of {agents} actions)"
-    raise TypeError(f"{name}: rewards of several numbers: expected one number, got {got}. {_WAYS_OUT}")
+    raise TypeError(
+        f"{env_name(env)}: rewards of several numbers: expected one number, got {got}. {_WAYS_OUT}"
+    )
 
 
 def _num_agents(env: gymnasium.Env[Any, Any]) -> int:

@@ -21,7 +21,7 @@ from ...envs import (
     EntityVectorEnv,
     ObservationError,
 )
-from ...envs.returned import lane_flags
+from ...envs.returned import env_name, lane_flags
 from ...envs.seeds import Seeds
 from ...envs.vector.vector_env import Actions, StepResult
 from ...ragged import RaggedArray
@@ -30,7 +30,6 @@ from .translation import MASK, MaskSource, SpaceTranslation
 from .views.batches import select, stack
 from .views.per_entity import PerEntity
 from .views.scope import View, ViewError
-from .wrap import env_name
 
 
 class WrappedVectorEnv(EntityVectorEnv):
