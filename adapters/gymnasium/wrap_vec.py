@@ -76,7 +76,7 @@ class WrappedVectorEnv(EntityVectorEnv):
         example, temporary = _example(venv)
         try:
             if example is not None:
-                check_rewards(example)
+                check_rewards(example, venv)
             self._name = _vector_name(venv, example)
             self._translation = SpaceTranslation(
                 self._name,
