@@ -46,7 +46,7 @@ class Slow(Walker):
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"]}
 
 
-class Silent(Walker):
+class Modeless(Walker):
     metadata: ClassVar[dict[str, Any]] = {}
 
 
@@ -81,8 +81,8 @@ def test_a_missing_frame_rate_of_somebody_else_is_a_note(wrapped):
 @pytest.mark.parametrize("render", [True, False])
 def test_missing_render_modes_of_somebody_else_are_a_note(wrapped, render):
     with warns(UserWarning, "render_modes"):  # gymnasium.make's own
-        env = wrapped(Silent)
-    with warns(UserWarning, "Silent-v0", "render_modes"):
+        env = wrapped(Modeless)
+    with warns(UserWarning, "Modeless-v0", "render_modes"):
         ez.check_entity_env(env, num_steps=10, render=render)
 
 
@@ -90,7 +90,7 @@ class Dynamics:
     """The unwrapped environment of another library, such as Jumanji."""
 
 
-class Converted(Walker):
+class ConvertedDynamics(Walker):
     """Gymnasium's interface to `Dynamics`."""
 
     @property
@@ -107,7 +107,7 @@ class Converted(Walker):
 
 def test_checks_that_cannot_be_made_are_a_note():
     with warns(UserWarning, "Dynamics", "check_env", "unwrapped"):
-        ez.check_entity_env(ez.wrap(Converted()), num_steps=10)
+        ez.check_entity_env(ez.wrap(ConvertedDynamics()), num_steps=10)
 
 
 def test_registered_environments_are_named_by_their_id(wrapped):

@@ -116,7 +116,7 @@ def test_rewards_of_many_agents_are_refused_before_any_step():
     assert env.step({"0": 1, "1": 2})[1] == 3
 
 
-class Objectives(Form):
+class TwoObjectives(Form):
     """Multi-objective: two rewards, declared."""
 
     reward_space = spaces.Box(-1, 1, (2,), np.float32)
@@ -154,16 +154,16 @@ class Turned(gymnasium.ObservationWrapper[Any, Any, Any]):
 
 
 SEVERAL = {
-    "a clipped vector": lambda: MOClipReward(Objectives()),
-    "ClipReward": lambda: gymnasium.wrappers.ClipReward(Objectives(), 0, 1),
-    "an own observation wrapper": lambda: Turned(Objectives()),
-    "a wrapper that declares them": lambda: gymnasium.wrappers.TimeLimit(Quarrel(Summed(Objectives())), 9),
+    "a clipped vector": lambda: MOClipReward(TwoObjectives()),
+    "ClipReward": lambda: gymnasium.wrappers.ClipReward(TwoObjectives(), 0, 1),
+    "an own observation wrapper": lambda: Turned(TwoObjectives()),
+    "a wrapper that declares them": lambda: gymnasium.wrappers.TimeLimit(Quarrel(Summed(TwoObjectives())), 9),
     "highway-env": lambda: make("intersection-multi-agent-v1"),
 }
 ONE = {
-    "a sum by an own wrapper": lambda: gymnasium.wrappers.TimeLimit(Summed(Objectives()), 9),
-    "a clipped sum": lambda: gymnasium.wrappers.ClipReward(Summed(MOClipReward(Objectives())), 0, 3),
-    "a transformation": lambda: gymnasium.wrappers.TransformReward(Objectives(), sum),
+    "a sum by an own wrapper": lambda: gymnasium.wrappers.TimeLimit(Summed(TwoObjectives()), 9),
+    "a clipped sum": lambda: gymnasium.wrappers.ClipReward(Summed(MOClipReward(TwoObjectives())), 0, 3),
+    "a transformation": lambda: gymnasium.wrappers.TransformReward(TwoObjectives(), sum),
     "highway-env": lambda: Summed(make("intersection-multi-agent-v1")),
     "highway-env's mean": lambda: make("intersection-multi-agent-v0"),
 }
@@ -186,9 +186,9 @@ def test_rewards_that_a_wrapper_may_combine_pass(build: Any) -> None:
 
 
 def test_vector_wrappers_may_combine_rewards() -> None:
-    inside = SyncVectorEnv([Objectives])
+    inside = SyncVectorEnv([TwoObjectives])
     wrap_vec(gymnasium.wrappers.vector.TransformReward(inside, lambda rewards: rewards.sum(-1)))
-    with raises(TypeError, "Objectives", "rewards"):
+    with raises(TypeError, "TwoObjectives", "rewards"):
         wrap_vec(gymnasium.wrappers.vector.RecordEpisodeStatistics(inside))
 
 

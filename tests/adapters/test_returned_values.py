@@ -157,7 +157,7 @@ def test_step_of_a_vector_environment() -> None:
             venv.step(venv.action_space.sample(mask=batch))
 
 
-class Engine(gymnasium.vector.SyncVectorEnv):
+class FlagEngine(gymnasium.vector.SyncVectorEnv):
     """Stands for an engine with flags of its own."""
 
     flags: Any = None
@@ -168,7 +168,7 @@ class Engine(gymnasium.vector.SyncVectorEnv):
 
 
 def engine_step(flags: Any) -> Any:
-    engine = Engine([Wrong] * 2, autoreset_mode=gymnasium.vector.AutoresetMode.DISABLED)
+    engine = FlagEngine([Wrong] * 2, autoreset_mode=gymnasium.vector.AutoresetMode.DISABLED)
     engine.flags = flags
     venv = ez.wrap_vec(engine)
     venv.reset()

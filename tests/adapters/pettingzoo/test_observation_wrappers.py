@@ -85,7 +85,7 @@ class Paid(BaseWrapper):
         self.rewards = {agent: 2 * reward for agent, reward in self.env.rewards.items()}
 
 
-class Plain(BaseParallelWrapper):
+class PassedOn(BaseParallelWrapper):
     pass
 
 
@@ -103,16 +103,16 @@ def supersuit(wrapper: str, game: Any, *arguments: Any) -> Any:
 
 
 CHANGING: dict[str, Callable[[], Any]] = {
-    "Noisy": lambda: Plain(Noisy(parallel())),
+    "Noisy": lambda: PassedOn(Noisy(parallel())),
     "NoisyTurns": lambda: aec_to_parallel(OrderEnforcingWrapper(NoisyTurns(turns()))),
-    "Hidden": lambda: Plain(Hidden(parallel())),
+    "Hidden": lambda: PassedOn(Hidden(parallel())),
     "DelayObsModifier": lambda: supersuit("delay_observations_v0", parallel(), 2),
     "FrameStackModifier": lambda: supersuit("frame_stack_v1", turns(), 2),
     "aec_observation_lambda": lambda: supersuit("observation_lambda_v0", parallel(), lambda row, space: row),
 }
 KEEPING: dict[str, Callable[[], Any]] = {
     "none": parallel,
-    "own that overrides nothing": lambda: Plain(parallel()),
+    "own that overrides nothing": lambda: PassedOn(parallel()),
     "own of rewards": lambda: Paid(turns()),
     "conversions": lambda: aec_to_parallel(parallel_to_aec(parallel())),
     "MultiEpisodeEnv": lambda: MultiEpisodeEnv(turns(), 2),
