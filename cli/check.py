@@ -29,6 +29,7 @@ from ..envs import (
     WorkerError,
     check_entity_env,
 )
+from ..envs.gymnasium_checks import runs_check_env
 from ..envs.registration import find_namespace
 from ..experiments import UserError, check_at_least, parse
 
@@ -187,7 +188,7 @@ def _check(target: CheckTarget, chosen: CheckArguments) -> None:
         else:
             warnings.showwarning(warning.message, warning.category, warning.filename, warning.lineno)
     _say(f"{chosen.steps} random steps, three times from seed {chosen.seed}: {_PLAYED}")
-    if isinstance(env, gymnasium.Env):
+    if isinstance(env, gymnasium.Env) and runs_check_env(env):
         _say("gymnasium's check_env")
 
 

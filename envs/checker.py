@@ -21,7 +21,7 @@ from .batch.batch_actions import illegal_actions, sample_actions
 from .batch.entity_batch import EntityBatch, batch_observations
 from .errors import ActionError, ConformanceError, ObservationError
 from .gymnasium_checks import check_with_gymnasium
-from .returned import tuple_words
+from .returned import env_name, tuple_words
 from .spaces import EntitySpace
 from .vector.infos import inactive_flags
 from .vector.vector_env import EntityVectorEnv
@@ -44,7 +44,8 @@ def check_entity_env(
       it has actors, unless the action space is `optional` (see `EntityActionSpace`);
     - a single environment, unwrapped, raises `gymnasium.error.ResetNeeded` at a step after the end, and
       passes Gymnasium's own `check_env` without a warning, and renders in all of its modes (for an
-      environment under a wrapper, what it declares about rendering is a warning here);
+      environment under a wrapper, what it declares about rendering is a warning here, and so is a
+      `check_env` that cannot run because `unwrapped` is no `gymnasium.Env`);
     - a vector environment declares its autoreset mode, and gives `final_obs` where it says so; its
       inactive lanes have no actors.
 
@@ -157,7 +158,7 @@ class _Single(_Subject):
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         spaces = (getattr(env, name, None) for name in ("observation_space", "action_space"))
-        super().__init__(env, type(env.unwrapped).__name__, *spaces)
+        super().__init__(env, env_name(env), *spaces)
 
     def reset(self, seed: int | None) -> _Seen:
         return self._seen("reset", *self._returned("reset", 2, lambda: self.env.reset(seed=seed)))

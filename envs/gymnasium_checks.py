@@ -21,7 +21,8 @@ from .spaces import EntitySpace
 def check_with_gymnasium(env: gymnasium.Env[Any, Any], name: str, render: bool) -> None:
     """Run Gymnasium's `check_env` and render in every mode, their warnings counting as errors.
 
-    What an environment under a wrapper declares about rendering is a warning (it is somebody else's).
+    What an environment under a wrapper declares about rendering is a warning (it is somebody else's). So is
+    an environment that `check_env` cannot check (see `runs_check_env`).
 
     Args:
         name: what errors call the environment.
@@ -33,14 +34,14 @@ def check_with_gymnasium(env: gymnasium.Env[Any, Any], name: str, render: bool) 
     # A wrapper that makes the entities is itself what is to be checked; other wrappers are taken off.
     is_own = isinstance(getattr(env.unwrapped, "observation_space", None), EntitySpace)
     base = env.unwrapped if is_own else env
-    try:
-        with _legal_steps(base), warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            check_env(base, skip_render_check=True)
-    except AssertionError as error:
-        raise ConformanceError(f"{name}: gymnasium's check_env: {error}") from error
-    for message in _own_warnings(caught):
-        raise ConformanceError(f"{name}: gymnasium's check_env: {message}")
+    if runs_check_env(env):
+        _check_env(base, name, is_own)
+    else:
+        warnings.warn(
+            f"{name}: gymnasium's check_env was skipped: expected env.unwrapped to be a gymnasium.Env, got"
+            f" {type(env.unwrapped).__name__}",
+            stacklevel=3,
+        )
     if not render or base.spec is None:
         return
     with warnings.catch_warnings(record=True) as caught:
@@ -50,6 +51,28 @@ def check_with_gymnasium(env: gymnasium.Env[Any, Any], name: str, render: bool) 
         if is_own:
             raise ConformanceError(f"{name}: gymnasium's check_env: {message}")
         warnings.warn(f"{name}: {message}", stacklevel=3)
+
+
+def runs_check_env(env: gymnasium.Env[Any, Any]) -> bool:
+    """Return False for an `env.unwrapped` that is no `gymnasium.Env`, as with Jumanji's wrapper.
+
+    `check_env` reads the random numbers of a `gymnasium.Env` there.
+    """
+    return isinstance(env.unwrapped, gymnasium.Env)
+
+
+def _check_env(env: gymnasium.Env[Any, Any], name: str, is_own: bool) -> None:
+    """Run `check_env` without rendering; see `check_with_gymnasium`."""
+    try:
+        with _legal_steps(env), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            check_env(env, skip_render_check=True)
+    except AssertionError as error:
+        raise ConformanceError(f"{name}: gymnasium's check_env: {error}") from error
+    for message in _own_warnings(caught):
+        if is_own or "render_modes" not in message:
+            raise ConformanceError(f"{name}: gymnasium's check_env: {message}")
+        warnings.warn(f"{name}: {message}", stacklevel=4)
 
 
 def _render_all(env: gymnasium.Env[Any, Any], name: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from numpy.typing import NDArray
 
 from .actions.array_checks import real_number
 from .errors import ObservationError
@@ -31,11 +32,28 @@ def step_values(
             _number(where, reward) if read_reward is None or reward is None else read_reward(where, reward)
         )
     for flag in (terminated, truncated):
-        if not (isinstance(flag, _FLAGS) or _is_flag_array(flag)):
+        if not _is_flag(flag):
             raise ObservationError(
                 f"{where}: expected terminated and truncated as bools, got {terminated!r} and {truncated!r}"
             )
     return observation, reward, bool(terminated), bool(truncated), _info(where, info)
+
+
+def lane_flags(where: str, name: str, flags: Any, num_envs: int) -> NDArray[np.bool_]:
+    """Return a vector environment's flags, `terminated` or `truncated`, as bools (num_envs,).
+
+    A lane's flag may be whatever `step_values` accepts of a single environment.
+
+    Raises:
+        ObservationError: not one flag per lane, or one has the wrong type.
+    """
+    array = np.asarray(flags)
+    is_right = array.dtype.kind in _FLAG_KINDS or (array.dtype == object and all(map(_is_flag, array.flat)))
+    if array.shape != (num_envs,) or not is_right:
+        raise ObservationError(
+            f"{where}: expected {name} as bools of shape ({num_envs},), got {_short(flags)}"
+        )
+    return array.astype(bool)
 
 
 def reset_values(where: str, result: Any) -> tuple[Any, dict[str, Any]]:
@@ -79,6 +97,12 @@ def tuple_words(result: Any) -> str:
     return f"a tuple of {len(result)}" if isinstance(result, tuple) else type(result).__name__
 
 
+def env_name(env: Any) -> str:
+    """Return the name of an environment in error messages: its id, else its class."""
+    spec = getattr(env, "spec", None)
+    return spec.id if spec is not None else type(env.unwrapped).__name__
+
+
 def check_has_spaces(where: str, env: gymnasium.Env[Any, Any]) -> None:
     """Check that an environment has an observation space and an action space.
 
@@ -93,11 +117,18 @@ def check_has_spaces(where: str, env: gymnasium.Env[Any, Any]) -> None:
 
 
 _FLAGS = (bool, np.bool_, int, np.integer)
+#: NumPy's kinds of arrays of flags; floats because physics engines on accelerators (Brax) return them.
+_FLAG_KINDS = "biuf"
 
 
-def _is_flag_array(flag: Any) -> bool:
-    """Return True for an array of one flag: NumPy's, JAX's or torch's."""
-    return hasattr(flag, "dtype") and hasattr(flag, "__array__") and np.asarray(flag).size == 1
+def _is_flag(flag: Any) -> bool:
+    """Return True for a bool, an integer, or an array of one number: NumPy's, JAX's or torch's."""
+    if isinstance(flag, _FLAGS):
+        return True
+    if not (hasattr(flag, "dtype") and hasattr(flag, "__array__")):
+        return False
+    array = np.asarray(flag)
+    return array.size == 1 and array.dtype.kind in _FLAG_KINDS
 
 
 def _values(where: str, result: Any, form: str, count: int) -> tuple[Any, ...]:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from ...envs import ActionError, ActionSpace, Categorical, EntitySpace, GlobalCategorical, SelectEntity
 from ...envs.errors import reset_needed
+from ...envs.returned import env_name
 from ..gymnasium.faces import Illegal
-from ..gymnasium.wrap import env_name
 from .package import entity_gym
 
 

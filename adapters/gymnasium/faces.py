@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from ...envs import ActionError, ActionSpace, EntitySpace, ObservationError, PaddedLayout, batch_observations
 from ...envs.actions.array_checks import MOST_ENTITIES
 from ...envs.errors import reset_needed
+from ...envs.returned import env_name
 from ...envs.spaces import PaddedSpace
 from .flattening import FlatActions, flat_masks, observation_paths, padded_action, part_at, renamed_keys
 from .limits import Beyond, Limit, Limited, Nearest
-from .wrap import env_name
 
 Layout = Literal["ragged", "padded", "flat"]
 #: What to do with a choice that is masked or missing: raise, or take the first legal one and count it.

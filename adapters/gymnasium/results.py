@@ -2,63 +2,97 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
 from ...envs import ObservationError
 from ...envs.actions.array_checks import real_numbers
-from ...envs.returned import reset_values, step_values
+from ...envs.returned import env_name, reset_values, step_values
 
 _WAYS_OUT = (
     "Combine them with a wrapper such as mo_gymnasium.wrappers.LinearReward, or, where each number belongs to"
     " an agent, use from_pettingzoo"
 )
 
+#: Packages whose wrappers pass on rewards of several numbers, but for Gymnasium's reward transformations.
+_KEEPING = ("gymnasium", __name__.partition(".")[0])
 
-def check_rewards(env: gymnasium.Env[Any, Any]) -> None:
-    """Refuse an environment that declares rewards of several numbers.
+
+def check_rewards(env: gymnasium.Env[Any, Any], venv: VectorEnv[Any, Any, Any] | None = None) -> None:
+    """Refuse an environment whose rewards are known to be several numbers.
 
     Multi-objective environments declare a `reward_space` (MO-Gymnasium's convention). Multi-agent ones with
-    Gymnasium's interface (lb-foraging, rware) have `n_agents` observations and actions in Tuples. A wrapper
-    named LinearReward, or any of Gymnasium's reward wrappers, may make one number of them.
+    Gymnasium's interface (lb-foraging, rware) have `n_agents` observations and actions in Tuples, or get a
+    reward per agent from a wrapper (highway-env). Any wrapper around them with a `step` or `reward` of its
+    own may make one number of these, except Gymnasium's and MO-Gymnasium's that are known not to.
+
+    Args:
+        venv: the vector environment that `env` is in, perhaps with wrappers of its own.
 
     Raises:
         TypeError: the message says how to get one number.
     """
-    space = getattr(env.unwrapped, "reward_space", None)
-    declared = isinstance(space, gymnasium.Space) and space.shape is not None and math.prod(space.shape) != 1
-    agents = _num_agents(env)
-    if not declared and agents < 2:
-        return
-    layer: Any = env
-    while isinstance(layer, gymnasium.Wrapper):
-        if isinstance(layer, gymnasium.RewardWrapper) or type(layer).__name__ == "LinearReward":
+    layer: Any = venv
+    while isinstance(layer, VectorWrapper):
+        if _may_combine_rewards(layer):
             return
         layer = layer.env
-    name = type(env.unwrapped).__name__ if env.spec is None else env.spec.id
-    got = space if declared else f"those of {agents} agents (`n_agents`, a Tuple of {agents} actions)"
-    raise TypeError(f"{name}: rewards of several numbers: expected one number, got {got}. {_WAYS_OUT}")
-
-
-def _num_agents(env: gymnasium.Env[Any, Any]) -> int:
-    """Return the number of agents that observe, act and are rewarded separately; 0 if that is unknown.
-
-    Unknown also with a wrapper of somebody else's that changes steps: it may sum the rewards.
-    """
-    layer: Any = env
-    while isinstance(layer, gymnasium.Wrapper):
-        changes_steps = type(layer).step is not gymnasium.Wrapper.step
-        if changes_steps and type(layer).__module__.partition(".")[0] != "gymnasium":
-            return 0
+    layer = env
+    while (got := _declared_rewards(layer)) is None and isinstance(layer, gymnasium.Wrapper):
+        if _may_combine_rewards(layer):
+            return
         layer = layer.env
-    count = getattr(env.unwrapped, "n_agents", 0)
-    each = (getattr(env, "observation_space", None), getattr(env, "action_space", None))
-    separate = all(isinstance(space, gymnasium.spaces.Tuple) and len(space) == count for space in each)
-    return count if separate else 0
+    got = _agents_rewards(env, layer) if got is None else got
+    if got:
+        raise TypeError(
+            f"{env_name(env)}: rewards of several numbers: expected one number, got {got}. {_WAYS_OUT}"
+        )
+
+
+def _declared_rewards(layer: Any) -> str | None:
+    """Return the rewards that a single layer declares; "" for one number, None for no declaration."""
+    kind = type(layer)
+    if kind.__name__ == "MultiAgentWrapper" and _package(kind) == "highway_env":
+        return "a tuple of rewards, one per vehicle (highway_env's MultiAgentWrapper)"
+    # Static: some wrappers pass on the attributes of the environment inside.
+    if inspect.getattr_static(layer, "reward_space", None) is None:
+        return None
+    space = layer.reward_space
+    if not isinstance(space, gymnasium.Space) or space.shape is None:
+        return None
+    return repr(space) if math.prod(space.shape) != 1 else ""
+
+
+def _may_combine_rewards(wrapper: Any) -> bool:
+    """Return False for a wrapper that is known to pass on rewards of several numbers as several numbers."""
+    for method in ("step", "reward", "rewards"):
+        owner = next((kind for kind in type(wrapper).__mro__ if method in vars(kind)), None)
+        package, name = ("", "") if owner is None else (_package(owner), owner.__name__)
+        is_known = package in _KEEPING or (package == "mo_gymnasium" and name.startswith("MO"))
+        is_transform = method != "step" and "Transform" in name and type(wrapper).__name__ != "ClipReward"
+        if owner is not None and (is_transform or not is_known):
+            return True
+    return False
+
+
+def _package(kind: type) -> str:
+    return kind.__module__.partition(".")[0]
+
+
+def _agents_rewards(env: gymnasium.Env[Any, Any], base: Any) -> str:
+    """Return the rewards of agents that observe, act and are rewarded separately; "" if that is unknown."""
+    count = getattr(base, "n_agents", 0)
+    spaces = (getattr(env, "observation_space", None), getattr(env, "action_space", None))
+    separate = all(isinstance(space, gymnasium.spaces.Tuple) and len(space) == count for space in spaces)
+    return (
+        f"those of {count} agents (`n_agents`, a Tuple of {count} actions)" if separate and count > 1 else ""
+    )
 
 
 def scalar_reward(name: str, reward: Any) -> float:

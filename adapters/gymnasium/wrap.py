@@ -10,7 +10,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from ...envs import EntityBatch, ObservationError, unbatch_observation
 from ...envs.errors import reset_needed
-from ...envs.returned import check_has_spaces, reset_values, step_values
+from ...envs.returned import check_has_spaces, env_name, reset_values, step_values
 from .results import check_rewards, scalar_reward
 from .translation import MASK, MaskSource, SpaceTranslation, checked_actions, lift
 from .views.batches import stack
@@ -163,9 +163,3 @@ def wrap(
             f"wrap: expected a gymnasium.Env, got {env!r}. For ids and functions use entitize.make"
         )
     return EntityWrapper(env, view, action_mask, actions)
-
-
-def env_name(env: Any) -> str:
-    """Return the name of an environment in error messages: its id, else its class."""
-    spec = getattr(env, "spec", None)
-    return spec.id if spec is not None else type(env.unwrapped).__name__

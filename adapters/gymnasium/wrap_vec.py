@@ -21,6 +21,7 @@ from ...envs import (
     EntityVectorEnv,
     ObservationError,
 )
+from ...envs.returned import env_name, lane_flags
 from ...envs.seeds import Seeds
 from ...envs.vector.infos import merge_infos
 from ...envs.vector.vector_env import Actions, StepResult
@@ -31,7 +32,6 @@ from .translation import MASK, MaskSource, SpaceTranslation
 from .views.batches import select, stack
 from .views.per_entity import PerEntity
 from .views.scope import View, ViewError
-from .wrap import env_name
 
 
 class WrappedVectorEnv(EntityVectorEnv):
@@ -79,7 +79,7 @@ class WrappedVectorEnv(EntityVectorEnv):
         example, temporary = _example(venv)
         try:
             if example is not None:
-                check_rewards(example)
+                check_rewards(example, venv)
             self._name = _vector_name(venv, example)
             self._translation = SpaceTranslation(
                 self._name,
@@ -111,7 +111,7 @@ class WrappedVectorEnv(EntityVectorEnv):
         try:
             observation, info = self.venv.reset(seed=seed, options=options)
         except (TypeError, IndexError) as error:  # of observations that are no dicts, perhaps
-            if not read_as_dicts(self.venv, self._name):
+            if not read_as_dicts(self.venv, self._where):
                 explain_workers(self.venv, self._where, error)
                 raise
             observation, info = self.venv.reset(seed=seed, options=options)
@@ -135,10 +135,11 @@ class WrappedVectorEnv(EntityVectorEnv):
             raise
         observation = checked_dicts(self.venv.single_observation_space, observation, f"{self._name}.step")
         numbers = lane_rewards(self._where, rewards, self.num_envs)
-        flags = [np.asarray(flag, bool) for flag in (terminated, truncated)]
-        ended = flags[0] | flags[1]
-        batch, info = self._after_step(observation, ended, _merged_lanes(info, self.num_envs))
-        return batch, numbers, *flags, info  # type: ignore[return-value]
+        terminated = lane_flags(f"{self._name}.step", "terminated", terminated, self.num_envs)
+        truncated = lane_flags(f"{self._name}.step", "truncated", truncated, self.num_envs)
+        info = _merged_lanes(info, self.num_envs)
+        batch, info = self._after_step(observation, terminated | truncated, info)
+        return batch, numbers, terminated, truncated, info
 
     def _after_step(
         self, observation: Any, ended: NDArray[np.bool_], info: dict[str, Any]

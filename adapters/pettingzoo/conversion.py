@@ -21,6 +21,7 @@ from .game_view import GameView
 from .game_view_observer import GameViewObserver, GameViews
 from .games import find_view
 from .lanes import GameLanes
+from .observation_wrappers import changing_wrapper
 from .opponents import OpponentSpec, make_opponents
 from .parallel_game import ParallelGame
 from .space_observer import SpaceObserver, Views
@@ -72,7 +73,7 @@ def from_pettingzoo(
         mode: "lanes" makes every agent a lane of a vector environment, with one policy for all; "team" makes
             the agents of a team the actors of one observation.
         view: which parts of an observation are entities. None: the game's own `GameView` if there is one
-            (and no wrapper changes the observation spaces), otherwise `ez.views.auto` of the game's
+            (and no wrapper may change the observations), otherwise `ez.views.auto` of the game's
             observations (in a team, each agent is one entity whose features are its observation). Otherwise
             one of `ez.views`, a dict of views by agent or kind of agent, a function from agent to view, or a
             `GameView` class. `ez.views.auto` ignores the game's own `GameView`. Games of `ez.to_pettingzoo`,
@@ -117,7 +118,7 @@ def from_pettingzoo(
     games = _make_games(env, num_envs)
     try:
         if view is None:
-            view = _known_view(games[0])
+            view = _known_view(games)
         if mode == "lanes":
             return _lanes(games, view, opponents)
         envs = [_team(game, view, team, opponents, reward) for game in games]
@@ -181,16 +182,19 @@ def _team(game: PettingZooGame, view: Any, team: Any, opponents: Any, reward: Po
 # -- views ---------------------------------------------------------------------------------------------------
 
 
-def _known_view(game: PettingZooGame) -> Any:
-    """Return the `GameView` class of a known game, `auto` if its observations are wrapped, else None."""
-    known = find_view(game.env.unwrapped)
-    if known is None or not _changes_observations(game):
+def _known_view(games: Sequence[PettingZooGame]) -> Any:
+    """Return the `GameView` class of known games, `auto` if their observations are wrapped, else None."""
+    known = find_view(games[0].env.unwrapped)
+    if known is None:
+        return None
+    reason = next(filter(None, map(_observation_change, games)), None)
+    if reason is None:
         return known
     view = known.__name__
     warnings.warn(
-        f"{game.name}: its wrappers change the observations, which {view} would not read: the wrapped"
-        " observations are used. Pass view=ez.views.auto to use them without this warning, or"
-        f" view={view} of entitize.adapters.pettingzoo.games to read the state of the unwrapped game",
+        f"{games[0].name}: {reason}, which {view} would not read: the wrapped observations are used. Pass"
+        f" view=ez.views.auto to use them without this warning, or view={view} of"
+        " entitize.adapters.pettingzoo.games to read the state of the unwrapped game",
         stacklevel=3,
     )
     return auto
@@ -200,10 +204,15 @@ def _is_game_view(view: Any) -> bool:
     return isinstance(view, type) and issubclass(view, GameView)
 
 
-def _changes_observations(game: PettingZooGame) -> bool:
-    """Return True if an agent's observation space differs from that of the unwrapped game."""
+def _observation_change(game: PettingZooGame) -> str | None:
+    """Return a sentence about the wrapper that may change a game's observations, None without one."""
+    wrapper = changing_wrapper(game.env)
+    if wrapper is not None:
+        return f"the wrapper {wrapper} may change the observations"
     inner = game.env.unwrapped
-    return any(not same(space, inner.observation_space(a)) for a, space in game.observation_spaces.items())
+    if any(not same(space, inner.observation_space(a)) for a, space in game.observation_spaces.items()):
+        return "its wrappers change the observation spaces"
+    return None
 
 
 def _shows_entities(game: PettingZooGame, agents: Sequence[str]) -> bool:

@@ -46,6 +46,10 @@ class Slow(Walker):
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"]}
 
 
+class Modeless(Walker):
+    metadata: ClassVar[dict[str, Any]] = {}
+
+
 class Shown(Walker):
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["human"], "render_fps": 4}
 
@@ -72,6 +76,43 @@ def test_a_missing_frame_rate_of_somebody_else_is_a_note(wrapped):
     with warns(UserWarning, "Slow", "render fps"):
         ez.check_entity_env(wrapped(Slow), num_steps=10)
     ez.check_entity_env(wrapped(Slow), num_steps=10, render=False)
+
+
+@pytest.mark.parametrize("render", [True, False])
+def test_missing_render_modes_of_somebody_else_are_a_note(wrapped, render):
+    with warns(UserWarning, "render_modes"):  # gymnasium.make's own
+        env = wrapped(Modeless)
+    with warns(UserWarning, "Modeless-v0", "render_modes"):
+        ez.check_entity_env(env, num_steps=10, render=render)
+
+
+class Dynamics:
+    """The unwrapped environment of another library, such as Jumanji."""
+
+
+class ConvertedDynamics(Walker):
+    """Gymnasium's interface to `Dynamics`."""
+
+    @property
+    def unwrapped(self) -> Any:
+        return Dynamics()
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        self.random = np.random.default_rng(seed)
+        return self.random.random(2, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        return self.random.random(2, np.float32), 0.0, False, False, {}
+
+
+def test_checks_that_cannot_be_made_are_a_note():
+    with warns(UserWarning, "Dynamics", "check_env", "unwrapped"):
+        ez.check_entity_env(ez.wrap(ConvertedDynamics()), num_steps=10)
+
+
+def test_registered_environments_are_named_by_their_id(wrapped):
+    with raises(ez.errors.ConformanceError, "Worn-v0"):
+        ez.check_entity_env(wrapped(Worn), num_steps=10)
 
 
 def test_rendering_can_be_skipped(wrapped):

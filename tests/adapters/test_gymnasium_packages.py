@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
@@ -114,6 +115,82 @@ def test_rewards_of_many_agents_are_refused_before_any_step():
     env = wrap(Summed(Team()))
     env.reset()
     assert env.step({"0": 1, "1": 2})[1] == 3
+
+
+class TwoObjectives(Form):
+    """Multi-objective: two rewards, declared."""
+
+    reward_space = spaces.Box(-1, 1, (2,), np.float32)
+
+    def __init__(self) -> None:
+        super().__init__(spaces.Box(-1, 1, (2,), np.float32), spaces.Discrete(2))
+
+    def step(self, action: Any) -> Any:
+        observation, _, *rest = super().step(action)
+        return observation, np.float32([1, 2]), *rest
+
+
+class MOClipReward(gymnasium.RewardWrapper[Any, Any]):
+    """MO-Gymnasium's, which clips each number."""
+
+    __module__ = "mo_gymnasium.wrappers.wrappers"
+
+    def reward(self, reward: Any) -> Any:
+        return np.clip(reward, 0, 1)
+
+
+class Quarrel(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Makes two rewards of one, and declares them."""
+
+    reward_space = spaces.Box(-1, 1, (2,), np.float32)
+
+    def step(self, action: Any) -> Any:
+        observation, reward, *rest = self.env.step(action)
+        return observation, np.float32([reward, -reward]), *rest
+
+
+class Turned(gymnasium.ObservationWrapper[Any, Any, Any]):
+    def observation(self, observation: Any) -> Any:
+        return -observation
+
+
+SEVERAL = {
+    "a clipped vector": lambda: MOClipReward(TwoObjectives()),
+    "ClipReward": lambda: gymnasium.wrappers.ClipReward(TwoObjectives(), 0, 1),
+    "an own observation wrapper": lambda: Turned(TwoObjectives()),
+    "a wrapper that declares them": lambda: gymnasium.wrappers.TimeLimit(Quarrel(Summed(TwoObjectives())), 9),
+    "highway-env": lambda: make("intersection-multi-agent-v1"),
+}
+ONE = {
+    "a sum by an own wrapper": lambda: gymnasium.wrappers.TimeLimit(Summed(TwoObjectives()), 9),
+    "a clipped sum": lambda: gymnasium.wrappers.ClipReward(Summed(MOClipReward(TwoObjectives())), 0, 3),
+    "a transformation": lambda: gymnasium.wrappers.TransformReward(TwoObjectives(), sum),
+    "highway-env": lambda: Summed(make("intersection-multi-agent-v1")),
+    "highway-env's mean": lambda: make("intersection-multi-agent-v0"),
+}
+
+
+@pytest.mark.parametrize("build", SEVERAL.values(), ids=SEVERAL)
+def test_rewards_of_several_numbers_are_refused_where_they_are_known(build: Any) -> None:
+    env = build()
+    with raises(TypeError, "rewards", "one number", "LinearReward"):
+        wrap(env)
+    with raises(TypeError, "rewards", "one number", "LinearReward"):
+        wrap_vec(SyncVectorEnv([lambda: env]))
+    with raises(TypeError, "rewards", "one number", "LinearReward"):
+        ez.make_vec(build, num_envs=2)
+
+
+@pytest.mark.parametrize("build", ONE.values(), ids=ONE)
+def test_rewards_that_a_wrapper_may_combine_pass(build: Any) -> None:
+    wrap(build())
+
+
+def test_vector_wrappers_may_combine_rewards() -> None:
+    inside = SyncVectorEnv([TwoObjectives])
+    wrap_vec(gymnasium.wrappers.vector.TransformReward(inside, lambda rewards: rewards.sum(-1)))
+    with raises(TypeError, "TwoObjectives", "rewards"):
+        wrap_vec(gymnasium.wrappers.vector.RecordEpisodeStatistics(inside))
 
 
 class Array:

@@ -48,6 +48,8 @@ WRONG_STEPS = [
     ((POINT, np.complex64(1), False, False, {}), ("reward", "1+0j")),
     ((POINT, 10**400, False, False, {}), ("reward", "1000")),
     ((POINT, 0.0, None, False, {}), ("terminated", "None")),
+    ((POINT, 0.0, "a", False, {}), ("terminated", "'a'")),
+    ((POINT, 0.0, np.str_("a"), False, {}), ("terminated", "'a'")),
     ((POINT, 0.0, False, False, None), ("info", "None")),
 ]
 WRONG_RESETS = [(POINT, ("info",)), ((POINT, None), ("info", "None")), ((POINT, {}, 1), (2, 3))]
@@ -153,3 +155,35 @@ def test_step_of_a_vector_environment() -> None:
         venv.action_space.seed(0)
         with raises(ez.ObservationError, "rewards", "(2,)"):
             venv.step(venv.action_space.sample(mask=batch))
+
+
+class FlagEngine(gymnasium.vector.SyncVectorEnv):
+    """Stands for an engine with flags of its own."""
+
+    flags: Any = None
+
+    def step(self, actions: Any) -> Any:
+        observations, rewards, _, truncated, infos = super().step(actions)
+        return observations, rewards, self.flags, truncated, infos
+
+
+def engine_step(flags: Any) -> Any:
+    engine = FlagEngine([Wrong] * 2, autoreset_mode=gymnasium.vector.AutoresetMode.DISABLED)
+    engine.flags = flags
+    venv = ez.wrap_vec(engine)
+    venv.reset()
+    return venv.step(venv.action_space.sample())
+
+
+@pytest.mark.parametrize(
+    "flags", [["a", "b"], [b"1", b"0"], np.array(["", None], object), [False], None, [1j, 0]]
+)
+def test_flags_of_lanes_that_are_none(flags: Any) -> None:
+    with raises(ez.errors.ObservationError, "Wrong", "terminated", 2):
+        engine_step(flags)
+
+
+@pytest.mark.parametrize("flags", [[0, 1], np.float32([0, 1]), np.array([False, np.True_], object)])
+def test_flags_of_lanes_that_are_numbers(flags: Any) -> None:
+    terminated = engine_step(flags)[2]
+    assert terminated.dtype == bool and terminated.tolist() == [False, True]

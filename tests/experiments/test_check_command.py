@@ -44,6 +44,18 @@ class Good(ez.EntityEnv):
         return ez.Observation({"A": rows}, actions={"go": ez.actions.CategoricalMask()})
 
 
+class Converted(gymnasium.Env):
+    unwrapped = "another library's environment"
+    observation_space = gymnasium.spaces.Box(0, 1, (2,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, seed=None, options=None):
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(2, np.float32), 0.0, False, False, {}
+
+
 class Unseeded(Good):
     def look(self):
         return self.show(np.random.default_rng().random((2, 1)))
@@ -151,6 +163,12 @@ def test_what_keeps_the_rules_is_ok(entitize: Run, folder: Path, words: list[str
     assert lines[0] == f"{words[0]} makes {kind}"
     assert lines[1].startswith(COUNTED)
     assert lines[-1] == "ok"
+
+
+def test_a_check_that_cannot_be_made_is_skipped(entitize: Run, folder: Path) -> None:
+    code, out, _ = entitize("check", "checked_games:Converted", "--steps", 5)
+    assert code == 0 and re.search(mentions("note", "check_env", "unwrapped", "ok"), out)
+    assert "gymnasium's check_env\n" not in out
 
 
 def test_environments_of_entity_gym_are_checked_too(entitize: Run) -> None:

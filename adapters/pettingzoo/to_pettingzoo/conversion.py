@@ -10,9 +10,9 @@ import gymnasium
 from ....envs import ActionError, EntityActionSpace, EntitySpace, MultiAgentEnv
 from ....envs.errors import reset_needed
 from ....envs.multi_agent import MultiAgentStep
+from ....envs.returned import env_name
 from ...gymnasium.faces import Illegal, Layout
 from ...gymnasium.limits import Beyond
-from ...gymnasium.wrap import env_name
 from ..agent_names import repeated
 from .aec_env import EntityAECEnv
 from .agent_interface import AgentInterface, AgentPlaceholderEnv

@@ -9,12 +9,9 @@ import entitize as ez
 import numpy as np
 import pettingzoo
 import pytest
-from entitize.adapters.pettingzoo.games import SimpleSpreadView
 from entitize.envs import sample_actions
-from gymnasium import spaces
-from mpe2 import simple_spread_v3, simple_tag_v3
+from mpe2 import simple_tag_v3
 from pettingzoo import ParallelEnv
-from pettingzoo.utils import BaseParallelWrapper
 
 from facts import raises, warns
 
@@ -390,32 +387,3 @@ def test_the_former_name_of_game_observations_warns_and_names_the_new_one() -> N
     with warns(DeprecationWarning, "pettingzoo", "Seen", "GameObservation"):
         former = ez.pettingzoo.Seen
     assert former is ez.pettingzoo.GameObservation
-
-
-class Doubled(BaseParallelWrapper):
-    """Stacks each observation twice, as SuperSuit's frame stack does at a reset."""
-
-    def observation_space(self, agent: str) -> spaces.Box:
-        box = self.env.observation_space(agent)
-        return spaces.Box(np.tile(box.low, 2), np.tile(box.high, 2), dtype=np.float32)
-
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        seen, infos = self.env.reset(seed=seed, options=options)
-        return {agent: np.tile(row, 2) for agent, row in seen.items()}, infos
-
-
-@pytest.mark.parametrize("mode", ["lanes", "team"])
-def test_wrapped_observations_are_not_bypassed_silently(mode: str) -> None:
-    game = Doubled(simple_spread_v3.parallel_env())
-    with warns(UserWarning, "simple_spread_v3", "SimpleSpreadView", "view="):
-        env = ez.from_pettingzoo(game, mode)  # type: ignore[call-overload]
-    reference, _ = game.reset(seed=1)
-    seen, _ = env.reset(seed=1)
-    entities = seen["entities"] if mode == "team" else {n: r.values for n, r in seen.entities.items()}
-    (rows,) = entities.values()
-    np.testing.assert_array_equal(rows, np.stack(list(reference.values())))
-    env.close()
-    state = ez.from_pettingzoo(game, mode, SimpleSpreadView)  # type: ignore[call-overload]
-    space = state.observation_space if mode == "team" else state.single_observation_space
-    assert list(space.entities) == ["Agent", "Landmark"]
-    state.close()
