@@ -29,7 +29,7 @@ from ..trainers import (
     step_of,
 )
 from ..trainers.distributed import ActorError, ActorRollouts
-from ..trainers.ranks import Ranks
+from ..trainers.ranks import Ranks, num_ranks
 from ..trainers.rollout_source import RolloutSource
 from .actors import Actors, check_actors, ray_rollouts
 from .background_evaluation import BackgroundEvaluation
@@ -60,6 +60,8 @@ def train(
         RunLockedError: another process trains this run.
         UserError: the folder contains a run already (or none, to resume), or something in it can't be used.
     """
+    if actors is None:  # before ranks meet: one that leaves in between is what the others would report
+        _share(config.env, num_ranks())
     with process_group() as ranks:
         if config.init_from is not None and not resume and checkpoint_paths(run / "checkpoints"):
             raise _contains_a_run(run)  # before the network is read from there
@@ -80,7 +82,7 @@ def _environments(
 ) -> Iterator[tuple[EntityVectorEnv | RolloutSource, AnyNetwork, TrainConfig]]:
     """Make the environments, here or in `actors`, and the network with the options that it has."""
     if actors is None:
-        with make_environments(_share(config.env, ranks)) as venv:
+        with make_environments(_share(config.env, ranks.size)) as venv:
             yield venv, *initial_policy(config, venv, run, given)
         return
     check_actors(config, actors, ranks)
@@ -104,15 +106,15 @@ def _evaluated(
         yield
 
 
-def _share(env: EnvConfig, ranks: Ranks) -> EnvConfig:
-    """Return the environments of this rank: as many as each other has.
+def _share(env: EnvConfig, num_ranks: int) -> EnvConfig:
+    """Return the environments of one of the ranks: as many as each other has.
 
     Raises:
         UserError: they can't be divided evenly.
     """
-    if env.num_envs % ranks.size:
-        raise UserError(f"env.num_envs: expected a multiple of the {ranks.size} ranks, got {env.num_envs}")
-    return with_lanes(env, env.num_envs // ranks.size)
+    if env.num_envs % num_ranks:
+        raise UserError(f"env.num_envs: expected a multiple of the {num_ranks} ranks, got {env.num_envs}")
+    return with_lanes(env, env.num_envs // num_ranks)
 
 
 @contextmanager

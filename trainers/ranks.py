@@ -191,6 +191,14 @@ def rows_of_rank(active: NDArray[np.bool_], lanes: slice) -> NDArray[np.int64]:
     return np.where(is_own, np.cumsum(is_own) - 1, -1)
 
 
+def num_ranks() -> int:
+    """Return how many processes train together, which each knows before it has met the others."""
+    if not distributed.is_available():
+        return 1
+    started = int(os.environ.get("WORLD_SIZE", "1"))
+    return distributed.get_world_size() if distributed.is_initialized() else started
+
+
 @contextmanager
 def process_group() -> Iterator[Ranks]:
     """Join the process group that `torchrun` has started this process for; alone without one.
@@ -198,8 +206,7 @@ def process_group() -> Iterator[Ranks]:
     Raises:
         RankError: the others can't be reached.
     """
-    alone = int(os.environ.get("WORLD_SIZE", "1")) == 1 or not distributed.is_available()
-    if alone or distributed.is_initialized():
+    if num_ranks() == 1 or distributed.is_initialized():
         yield Ranks.current()
         return
     backend = "gloo"
