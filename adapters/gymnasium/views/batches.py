@@ -44,7 +44,7 @@ def _is_nested(space: spaces.Space[Any]) -> bool:
 
 def _named(space: spaces.Dict, sample: Any) -> Mapping[str, Any]:
     """Return a sample of a Dict if it is a dict, else a dict of its fields."""
-    if isinstance(sample, dict | Mapping):
+    if isinstance(sample, Mapping):
         return sample
     has = [f.name for f in fields(sample)] if is_dataclass(sample) else getattr(sample, "_fields", ())
     if set(space.spaces) <= set(has):
