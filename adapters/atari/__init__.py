@@ -13,6 +13,7 @@ from ...lazy import attach
 if TYPE_CHECKING:
     from .env import AtariEnv as AtariEnv
     from .game import AtariGame as AtariGame
+    from .game import Grid as Grid
     from .game import ObjectType as ObjectType
     from .games import GAMES as GAMES
     from .games import find_game as find_game

@@ -30,6 +30,21 @@ Read = Callable[[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]], N
 
 
 @dataclass(frozen=True)
+class Grid:
+    """The places on which the objects of a type stand, row by row, and the chunks in which they can be read.
+
+    Attributes:
+        shape: rows and columns, of which there are `most` together.
+        chunk: rows and columns of a chunk; they divide those of the grid.
+        area: the box around all places, in pixels.
+    """
+
+    shape: tuple[int, int]
+    chunk: tuple[int, int]
+    area: tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
 class ObjectType:
     """An entity type of a game: the largest number of its objects, and their features.
 
@@ -44,6 +59,8 @@ class ObjectType:
     sized: bool = False
     #: Has `velocity_x` and `velocity_y`.
     moves: bool = True
+    #: Objects stand on a grid, and the option `chunks` has an entity per chunk of it.
+    grid: Grid | None = None
 
 
 @dataclass(frozen=True)
@@ -69,11 +86,15 @@ class AtariGame:
 
     def read_slots(self, ram: NDArray[np.uint8]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return the slots (E, S, C) and the global features (E, G), unscaled, of memories (E, 128)."""
-        columns = FURTHER + max(len(kind.features) for kind in self.types)
-        slots = np.zeros((len(ram), self.firsts[-1], columns), np.float32)
+        slots = self.empty_slots(len(ram))
         status = np.zeros((len(ram), len(self.status)), np.float32)
         self.read(ram.astype(np.int64), slots, status)  # kernels need no care for bytes that overflow
         return slots, status
+
+    def empty_slots(self, lanes: int) -> NDArray[np.float32]:
+        """Return slots (E, S, C) without objects."""
+        columns = FURTHER + max(len(kind.features) for kind in self.types)
+        return np.zeros((lanes, self.firsts[-1], columns), np.float32)
 
 
 @compiled

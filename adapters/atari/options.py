@@ -1,4 +1,4 @@
-"""Options of the emulator, checked; names and defaults are those of Gymnasium's "ALE/<game>-v5"."""
+"""Options, checked; names and defaults of the emulator's are those of Gymnasium's "ALE/<game>-v5"."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ class AtariOptions:
     max_num_frames_per_episode: int | None = 108_000
     noop_max: int = 0  # an episode begins with 1 to this number of frames without an action; 0: with none
     terminal_on_life_loss: bool = False  # end the episode with each life; the game goes on in the next one
+    chunks: bool = False  # bricks and pills in chunks, an entity each; False: an entity for each of them
 
     def __post_init__(self) -> None:
-        check_flags(self, "full_action_space", "terminal_on_life_loss")
+        check_flags(self, "full_action_space", "terminal_on_life_loss", "chunks")
         if isinstance(self.frameskip, tuple | list):
             self._check_range(*self.frameskip)
             object.__setattr__(self, "frameskip", tuple(self.frameskip))

@@ -17,6 +17,7 @@ from ...envs.registration import share_lanes
 from ...envs.vector.saved_state import check_arrays
 from ...envs.vector.vector_env import StepResult
 from ...ragged import RaggedArray, keep_freed_memory
+from .chunks import in_chunks
 from .engine import NOOP, Console, legal_actions, load_cartridge
 from .features import ACTION, LENGTH, AtariObserver
 from .game import SCREEN_HEIGHT, SCREEN_WIDTH
@@ -83,6 +84,8 @@ class AtariVectorEnv(EntityVectorEnv):
         cartridge = load_cartridge(self.game.rom)
         self.options.check_choice("mode", cartridge.modes)
         self.options.check_choice("difficulty", cartridge.difficulties)
+        if self.options.chunks:
+            self.game = in_chunks(self.game)
         keep_freed_memory()
         self.render_mode = render_mode
         skip = self.options.frameskip

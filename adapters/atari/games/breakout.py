@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from ....ragged.compiled import compiled
-from ..game import FURTHER, AtariGame, ObjectType, cut, decimal, place
+from ..game import FURTHER, AtariGame, Grid, ObjectType, cut, decimal, place
 
 PLAYER, BALL, BRICK = range(3)
 ROWS, COLUMNS = 6, 18
 #: Byte (times 6, plus the row from below) and bit of each column of bricks.
 _BYTE = np.array([5, 4, 4, 4, 4, 3, 3, 3, 3, 2, 2, 1, 1, 1, 1, 0, 0, 0])
 _BIT = np.array([6, 6, 4, 2, 0, 0, 2, 4, 6, 6, 4, 0, 2, 4, 6, 4, 2, 0])
+_WALL = Grid((ROWS, COLUMNS), chunk=(6, 3), area=(8, 57, 144, 36))
 
 
 @compiled
@@ -38,7 +39,7 @@ GAME = AtariGame(
     (
         ObjectType("Player", sized=True),
         ObjectType("Ball"),
-        ObjectType("Brick", ROWS * COLUMNS, ("row",), moves=False),
+        ObjectType("Brick", ROWS * COLUMNS, ("row",), moves=False, grid=_WALL),
     ),
     {"score": 100.0, "lives": 5.0},
     read,

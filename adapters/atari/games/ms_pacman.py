@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....ragged.compiled import compiled
-from ..game import FURTHER, AtariGame, ObjectType, decimal, place
+from ..game import FURTHER, AtariGame, Grid, ObjectType, decimal, place
 
 GHOSTS, POWER_PILLS, ROWS, COLUMNS = 4, 4, 14, 18
 PLAYER, GHOST, FRUIT, POWER_PILL, PILL = 0, 1, 5, 6, 10
@@ -41,6 +41,7 @@ _GRIDS = np.array(
         ],
     ]
 )
+_MAZE = Grid((ROWS, COLUMNS), chunk=(7, 3), area=(8, 7, 144, 158))
 
 
 @compiled
@@ -97,7 +98,7 @@ GAME = AtariGame(
         ObjectType("Ghost", GHOSTS, ("edible",)),
         ObjectType("Fruit"),
         ObjectType("PowerPill", POWER_PILLS, moves=False),
-        ObjectType("Pill", ROWS * COLUMNS, moves=False),
+        ObjectType("Pill", ROWS * COLUMNS, moves=False, grid=_MAZE),
     ),
     {"score": 1000.0, "lives": 3.0},
     read,
