@@ -110,6 +110,32 @@ def test_symbolic_images_have_objects_where_the_grid_has_them():
         seen, *_ = env.step(env.action_space.sample(mask=seen))
 
 
+@pytest.mark.parametrize(
+    "inner", [lambda env: env, wrappers.FullyObsWrapper, wrappers.OneHotPartialObsWrapper]
+)
+def test_the_image_alone_has_the_objects_of_the_dict(inner):
+    whole = wrap(inner(make("MiniGrid-DoorKey-5x5-v0")))
+    image = wrap(wrappers.ImgObsWrapper(inner(make("MiniGrid-DoorKey-5x5-v0"))))
+    assert image.action_space == whole.action_space
+    expected, seen = whole.reset(seed=4)[0], image.reset(seed=4)[0]
+    assert {*seen["entities"]} == {*expected["entities"]} - {"direction"} >= {*KINDS}
+    for kind in KINDS:
+        assert image.observation_space.entities[kind] == whole.observation_space.entities[kind]
+        np.testing.assert_array_equal(seen["entities"][kind], expected["entities"][kind])
+
+
+def test_an_image_alone_that_is_changed_is_not_read_as_objects():
+    image = wrappers.ImgObsWrapper(make("MiniGrid-DoorKey-5x5-v0"))
+    for changed in (
+        wrappers.ImgObsWrapper(wrappers.RGBImgPartialObsWrapper(make("MiniGrid-DoorKey-5x5-v0"))),
+        gymnasium.wrappers.FrameStackObservation(image, 2),
+        gymnasium.wrappers.DtypeObservation(image, np.float32),
+    ):
+        env = wrap(changed)
+        assert "key" not in env.observation_space.entities
+        assert "pickup" in env.action_space["action"].choices
+
+
 @pytest.mark.parametrize("tile_size", [2, 8])
 def test_pictures_are_no_objects(tile_size):
     picture = wrappers.RGBImgPartialObsWrapper(make("MiniGrid-DoorKey-5x5-v0"), tile_size)

@@ -107,16 +107,18 @@ def _by_name(spec: EnvSpec, discrete: bool = True) -> Known:
 
 def _minigrid(env: gymnasium.Env[Any, Any], base: Any) -> Known:
     """Objects of the field of view; the direction; the mission's words, where missions differ."""
-    space = env.observation_space
+    space, wrappers = env.observation_space, _wrappers(env)
+    choices = tuple(action.name for action in base.actions)
+    if "ImgObsWrapper" in wrappers and space == wrappers["ImgObsWrapper"].observation_space:
+        return Known(_minigrid_image(space, list(wrappers)).get("image"), choices=choices)
     if not isinstance(space, spaces.Dict):
-        return Known()
-    wrappers = _wrappers(env)
+        return Known(choices=choices)
     views: dict[str, View | None] = {}
     if "image" in space.spaces:
         views.update(_minigrid_image(space["image"], list(wrappers)))
     if "mission" in space.spaces:
         views.update(_mission(space["mission"], wrappers, base))
-    return Known(Items(views) if views else None, choices=tuple(action.name for action in base.actions))
+    return Known(Items(views) if views else None, choices=choices)
 
 
 def _wrappers(env: Any) -> dict[str, Any]:
