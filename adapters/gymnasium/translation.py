@@ -77,36 +77,10 @@ class SpaceTranslation:
             spec,
             per_entity,
         )
-        if isinstance(observation_space, EntitySpace):
-            raise TypeError(
-                f"{env_name}: expected an environment without entities, got an entity environment. Use"
-                " it without wrapping"
-            )
-        if mask_source not in MASK_SOURCES:
-            raise ValueError(
-                f"{env_name}: {MASK}: expected one of {', '.join(MASK_SOURCES)}, got {mask_source!r}"
-            )
-        if view is not None and not isinstance(view, View):
-            hint = f". Make one: {view.__name__}(…)" if isinstance(view, type) else ""
-            if isinstance(view, Mapping):
-                hint = '. Name the view: {"view": "Rows", …}'
-            raise TypeError(f"{env_name}: view: expected one of entitize.views, got {view!r}{hint}")
+        _check_arguments(env_name, observation_space, view, mask_source)
         facts = known(env, spec)
         self.env_name = env_name
-        has_mask = isinstance(observation_space, spaces.Dict) and MASK in observation_space.spaces
-        if mask_source == "observation" and not has_mask:
-            raise ViewError(
-                f"{env_name}: observation_space: expected a Dict with {MASK!r}, got {observation_space}"
-            )
-        self.mask_in_observation = has_mask and mask_source in ("auto", "observation")
-        self.mask_in_info = mask_source in ("auto", "info")
-        has_method = env is not None and env.has_wrapper_attr("action_masks")
-        if mask_source == "method" and not has_method:
-            raise ValueError(
-                f"{env_name}: action_mask='method': expected an environment with a method action_masks(), got"
-                " one without"
-            )
-        self.mask_method = mask_source in ("auto", "method") and has_method
+        self._find_mask(observation_space, env, mask_source)
         self._visible_key: str | None = None
         self._sources = Sources()
         scope = Scope(env_name, auto, feature_names=facts.feature_names, sources=self._sources)
@@ -117,12 +91,7 @@ class SpaceTranslation:
                 scope = scope.at(self._visible_key)
         self.view = view or facts.view or scope.view_of(observation_space)
         self._encoder = self.view.bind(observation_space, scope)
-        owners = {"action": per_entity} if isinstance(per_entity, PerEntity) else (per_entity or {})
-        if not isinstance(owners, Mapping) or not all(isinstance(o, PerEntity) for o in owners.values()):
-            raise ViewError(
-                f"{env_name}: actions: expected an ez.views.PerEntity, or a dict of them by action, got"
-                f" {per_entity!r}"
-            )
+        owners = _owners(env_name, per_entity)
         self._part = take_apart(action_space, env_name, facts.choices, per_entity=owners)
         unknown = [name for name in owners if name not in self._part.owned]
         if unknown:
@@ -134,6 +103,30 @@ class SpaceTranslation:
         self.action_space = EntityActionSpace(self._part.names)
         self.observation_space = EntitySpace(self._encoder.entities, self.action_space)
         self._raw_action_space = action_space
+
+    def _find_mask(
+        self, observation_space: spaces.Space[Any], env: gymnasium.Env[Any, Any] | None, source: MaskSource
+    ) -> None:
+        """Set where legal actions are read.
+
+        Raises:
+            ViewError, ValueError: the environment does not have the mask that `source` names.
+        """
+        env_name = self.env_name
+        has_mask = isinstance(observation_space, spaces.Dict) and MASK in observation_space.spaces
+        if source == "observation" and not has_mask:
+            raise ViewError(
+                f"{env_name}: observation_space: expected a Dict with {MASK!r}, got {observation_space}"
+            )
+        has_method = env is not None and env.has_wrapper_attr("action_masks")
+        if source == "method" and not has_method:
+            raise ValueError(
+                f"{env_name}: action_mask='method': expected an environment with a method action_masks(), got"
+                " one without"
+            )
+        self.mask_in_observation = has_mask and source in ("auto", "observation")
+        self.mask_in_info = source in ("auto", "info")
+        self.mask_method = has_method and source in ("auto", "method")
 
     def __reduce__(self) -> tuple[type[SpaceTranslation], tuple[Any, ...]]:
         """Copies and pickles bind the view again: encoders are closures.
@@ -216,6 +209,34 @@ class SpaceTranslation:
     def decode_one(self, actions: Mapping[str, RaggedArray], batch: EntityBatch) -> Any:
         """Return the Gymnasium action for a batch of one."""
         return pick(self._raw_action_space, self.decode(actions, batch), 0)
+
+
+def _check_arguments(env_name: str, observation_space: Any, view: Any, mask_source: Any) -> None:
+    if isinstance(observation_space, EntitySpace):
+        raise TypeError(
+            f"{env_name}: expected an environment without entities, got an entity environment. Use"
+            " it without wrapping"
+        )
+    if mask_source not in MASK_SOURCES:
+        raise ValueError(
+            f"{env_name}: {MASK}: expected one of {', '.join(MASK_SOURCES)}, got {mask_source!r}"
+        )
+    if view is not None and not isinstance(view, View):
+        hint = f". Make one: {view.__name__}(…)" if isinstance(view, type) else ""
+        if isinstance(view, Mapping):
+            hint = '. Name the view: {"view": "Rows", …}'
+        raise TypeError(f"{env_name}: view: expected one of entitize.views, got {view!r}{hint}")
+
+
+def _owners(env_name: str, per_entity: Any) -> Mapping[str, PerEntity]:
+    """Return the views of actions for entities by the names of the actions."""
+    owners = {"action": per_entity} if isinstance(per_entity, PerEntity) else (per_entity or {})
+    if not isinstance(owners, Mapping) or not all(isinstance(o, PerEntity) for o in owners.values()):
+        raise ViewError(
+            f"{env_name}: actions: expected an ez.views.PerEntity, or a dict of them by action, got"
+            f" {per_entity!r}"
+        )
+    return owners
 
 
 def checked_actions(
