@@ -21,6 +21,7 @@ import yaml
 
 from .. import __version__
 from ..files import read_regular, replace_file
+from ..policies import Policy
 from ..trainers import (
     EpisodeResults,
     Interval,
@@ -117,20 +118,8 @@ def write_card(
         CheckpointError: the checkpoint is corrupt, or the system refused to write.
     """
     check_new_folder(out)
-    stored = read_checkpoint(checkpoint)
-    told = ("spaces", "policy", "cloning")
-    metadata = {name: stored.metadata[name] for name in told if name in stored.metadata}
-    step = int(stored.metadata["step"])
-    written = write_checkpoint(out, step, {"policy": stored.tensors["policy"]}, metadata)
-    for file in written.iterdir():
-        file.rename(out / file.name)
-    written.rmdir()
+    training = _training(_copy_policy(checkpoint, out), config.init_from is not None)
     trained_in = _trained_in(run, config.env)
-    training = f"trained with Entitize for {step:,} steps"
-    if "cloning" in metadata:
-        training = f"cloned from recorded play with Entitize, {step:,} steps of it"
-    elif config.init_from is not None:
-        training += ", started from the network of another run"
     config = _shared(config)
     replace_file(out / RUN_CONFIG, to_yaml(config).encode())
     returns = {name: bootstrap_interval(result.returns) for name, result in results.items()}
@@ -141,32 +130,65 @@ def write_card(
         f"| {name} | {one.mean:.2f} | {one.low:.2f} to {one.high:.2f} | {counts[name]} |"
         for name, one in returns.items()
     ]
-    network = load_policy(out)
-    is_code, is_elsewhere = ":" in config.env.id, trained_in.id != config.env.id
-    options = [f"`{name}={value}`" for name, value in trained_in.kwargs.items()]
     text = _TEXT.format(
         title=title,
-        network=type(network).__name__,
-        parameters=sum(parameter.numel() for parameter in network.parameters()),
-        env=trained_in.id,
         training=training,
-        exception=f", but for the environment: {config.env.id} is that of the evaluation"
-        if is_elsewhere
-        else "",
-        entities=", ".join(network.observation_space.entities) or "none, only a picture",
         folder=out.resolve().name,
-        flag=f" --env.id {config.env.id}" if is_code else "",
-        confirm=" `--env.id` confirms that the code of the environment may run." if is_code else "",
-        protocol=f"In {config.env.id}, not the environment of the training. {protocol}"
-        if is_elsewhere
-        else protocol,
         rows="\n".join(rows),
         matches=_matches(run, checkpoint),
         config=RUN_CONFIG,
-        options=", ".join(options) or "none",
         origin=_origin(run),
+        **_of_network(load_policy(out)),
+        **_of_environments(trained_in, config.env.id, protocol),
     )
     replace_file(out / CARD, f"---\n{head}---\n\n{text}".encode())
+
+
+def _copy_policy(checkpoint: Path, out: Path) -> dict[str, Any]:
+    """Write the policy of a checkpoint to `out`, and return what the checkpoint says of it."""
+    stored = read_checkpoint(checkpoint)
+    told = ("spaces", "policy", "cloning")
+    metadata = {name: stored.metadata[name] for name in told if name in stored.metadata}
+    step = int(stored.metadata["step"])
+    written = write_checkpoint(out, step, {"policy": stored.tensors["policy"]}, metadata)
+    for file in written.iterdir():
+        file.rename(out / file.name)
+    written.rmdir()
+    return {**metadata, "step": step}
+
+
+def _training(told: Mapping[str, Any], began_elsewhere: bool) -> str:
+    if "cloning" in told:
+        return f"cloned from recorded play with Entitize, {told['step']:,} steps of it"
+    start = ", started from the network of another run" if began_elsewhere else ""
+    return f"trained with Entitize for {told['step']:,} steps{start}"
+
+
+def _of_network(network: Policy) -> dict[str, Any]:
+    """Return what the card's text says of the network."""
+    return {
+        "network": type(network).__name__,
+        "parameters": sum(parameter.numel() for parameter in network.parameters()),
+        "entities": ", ".join(network.observation_space.entities) or "none, only a picture",
+    }
+
+
+def _of_environments(trained_in: EnvConfig, evaluated_in: str, protocol: str) -> dict[str, str]:
+    """Return what the card's text says of the environments of training and evaluation."""
+    is_code, is_elsewhere = ":" in evaluated_in, trained_in.id != evaluated_in
+    options = [f"`{name}={value}`" for name, value in trained_in.kwargs.items()]
+    return {
+        "env": trained_in.id,
+        "options": ", ".join(options) or "none",
+        "flag": f" --env.id {evaluated_in}" if is_code else "",
+        "confirm": " `--env.id` confirms that the code of the environment may run." if is_code else "",
+        "exception": f", but for the environment: {evaluated_in} is that of the evaluation"
+        if is_elsewhere
+        else "",
+        "protocol": f"In {evaluated_in}, not the environment of the training. {protocol}"
+        if is_elsewhere
+        else protocol,
+    }
 
 
 def _trained_in(run: Path, evaluated_in: EnvConfig) -> EnvConfig:
