@@ -36,44 +36,13 @@ LISTEN = "entitize.adapters.programs:listen"
 
 def main(arguments: Sequence[str]) -> int:
     """Parse and run the command; returns 130 where Ctrl-C or SIGTERM ended it before its time, else 0."""
-    config, resume, *sources = peek(arguments, "config", "resume", "env.id", "game", "listen")
-    env_id, game, address = sources
-    if len([name for name in sources if name is not None]) > 1:
-        raise UserError("--env.id, --game and --listen each name the environment: give one of them")
-    if config is not None and resume is not None:
-        raise UserError("a resumed run has its configuration: give --resume or --config, not both")
-    base = TrainConfig()
-    if resume is not None:
-        base = read_run_config(Path(resume), EnvChoice(env_id or game or (address and LISTEN)))
-    elif config is not None:
-        base = read_config(TrainConfig, find_config(config))
-    if game is not None:
-        _check_game(game)
-        base = replace(base, env=replace(base.env, id=game))
-    elif address is not None:
-        options = {**base.env.kwargs, "address": address} if base.env.id == LISTEN else {"address": address}
-        base = replace(base, env=replace(base.env, id=LISTEN, kwargs=options))
+    base = _base_config(arguments)
     chosen = parse(TrainArguments, "train", arguments, TrainArguments(base))
     settings = with_flags_over_file(chosen.settings, base)
-    if chosen.token is not None and settings.env.id != LISTEN:
-        raise UserError("--token: expected it together with --listen, got it without. Remove it")
+    _check_together(chosen, settings, base)
     if chosen.token is not None:
         # Not an option, which would be written into the run folder.
         os.environ["ENTITIZE_TOKEN"] = chosen.token
-    if settings.eval.every is not None and settings.env.id == LISTEN:
-        raise UserError("--eval.every: expected an environment that can be made again, got --listen")
-    if chosen.resume is not None and chosen.run is not None:
-        raise UserError("a resumed run stays in its folder: give --resume or --run, not both")
-    if chosen.resume is not None and settings.init_from != base.init_from:
-        raise UserError(
-            "a resumed run continues from its own checkpoint: give --resume or --init-from, not both"
-        )
-    for flag in ("ray_staleness", "ray_timeout"):
-        if chosen.ray is None and getattr(chosen, flag) != getattr(TrainArguments, flag):
-            name = flag.replace("_", "-")
-            raise UserError(f"--{name}: expected it together with --ray, got it without. Remove it")
-    if chosen.ray is not None and settings.env.id == LISTEN:
-        raise UserError("--ray: expected environments that actors can make, got --listen")
     actors = None if chosen.ray is None else Actors(chosen.ray, chosen.ray_staleness, chosen.ray_timeout)
     run = chosen.resume or chosen.run or default_run_folder(settings)
     stop = threading.Event()
@@ -92,6 +61,57 @@ def main(arguments: Sequence[str]) -> int:
     except (RankError, RunLockedError) as error:
         raise UserError(str(error)) from error
     return 130 if stop.is_set() else 0
+
+
+def _base_config(arguments: Sequence[str]) -> TrainConfig:
+    """Return the configuration that the flags change: of a file, of a run to resume, or the default.
+
+    Raises:
+        UserError: two flags name the environment or the configuration, or what they name is not there.
+    """
+    config, resume, *sources = peek(arguments, "config", "resume", "env.id", "game", "listen")
+    env_id, game, address = sources
+    if len([name for name in sources if name is not None]) > 1:
+        raise UserError("--env.id, --game and --listen each name the environment: give one of them")
+    if config is not None and resume is not None:
+        raise UserError("a resumed run has its configuration: give --resume or --config, not both")
+    base = TrainConfig()
+    if resume is not None:
+        base = read_run_config(Path(resume), EnvChoice(env_id or game or (address and LISTEN)))
+    elif config is not None:
+        base = read_config(TrainConfig, find_config(config))
+    if game is not None:
+        _check_game(game)
+        return replace(base, env=replace(base.env, id=game))
+    if address is not None:
+        options = {**base.env.kwargs, "address": address} if base.env.id == LISTEN else {"address": address}
+        return replace(base, env=replace(base.env, id=LISTEN, kwargs=options))
+    return base
+
+
+def _check_together(chosen: TrainArguments, settings: TrainConfig, base: TrainConfig) -> None:
+    """Check flags that depend on each other.
+
+    Raises:
+        UserError: two of them exclude each other, or one is without the one that it belongs to.
+    """
+    listens = settings.env.id == LISTEN
+    if chosen.token is not None and not listens:
+        raise UserError("--token: expected it together with --listen, got it without. Remove it")
+    if settings.eval.every is not None and listens:
+        raise UserError("--eval.every: expected an environment that can be made again, got --listen")
+    if chosen.resume is not None and chosen.run is not None:
+        raise UserError("a resumed run stays in its folder: give --resume or --run, not both")
+    if chosen.resume is not None and settings.init_from != base.init_from:
+        raise UserError(
+            "a resumed run continues from its own checkpoint: give --resume or --init-from, not both"
+        )
+    for flag in ("ray_staleness", "ray_timeout"):
+        if chosen.ray is None and getattr(chosen, flag) != getattr(TrainArguments, flag):
+            name = flag.replace("_", "-")
+            raise UserError(f"--{name}: expected it together with --ray, got it without. Remove it")
+    if chosen.ray is not None and listens:
+        raise UserError("--ray: expected environments that actors can make, got --listen")
 
 
 def _network_flags(arguments: Sequence[str]) -> set[str]:
