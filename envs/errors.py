@@ -59,6 +59,17 @@ def whole_number(where: str, value: Any, least: int = 1) -> int:
     return int(value)
 
 
+def check_left_out(where: str, **arguments: Any) -> None:
+    """Check that arguments of `sample` which a space has no use for are None, as Gymnasium's spaces do.
+
+    Raises:
+        gymnasium.error.Error: one is given.
+    """
+    for name, value in arguments.items():
+        if value is not None:
+            raise gymnasium.error.Error(f"{where}.sample: {name}: expected None, got {value!r}")
+
+
 def check_knows_actions(where: str, policy: Any, venv: Any) -> None:
     """Check that `policy`, if it has an `action_space`, has the actions of the vector environment `venv`.
 

@@ -14,6 +14,7 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 from ...ragged import RaggedArray
+from ..errors import check_left_out
 from .action_mask import ActionMask, stack_ragged
 from .array_checks import binary_problem, flag_space, index_space, indices_problem, keys_problem
 
@@ -247,7 +248,9 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
 
         Raises:
             ValueError: the mask allows an actor nothing.
+            gymnasium.error.Error: `probability` is given.
         """
+        check_left_out(type(self).__name__, probability=probability)
         if mask is None:
             return np.zeros((0, *self.item_shape), self.dtype)
         part = self.batch([mask])

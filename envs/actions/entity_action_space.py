@@ -7,7 +7,7 @@ from typing import Any
 
 from gymnasium import spaces
 
-from ..errors import check_flags
+from ..errors import check_flags, check_left_out
 from .action_space import ActionSpace
 from .array_checks import named_parts, ordered
 
@@ -65,6 +65,7 @@ class EntityActionSpace(spaces.Dict):
         return self.spaces.items()  # type: ignore[return-value]
 
     def sample(self, mask: Any | None = None, probability: Any | None = None) -> dict[str, Any]:
+        check_left_out("EntityActionSpace", probability=probability)
         mask = self._observed if mask is None else mask
         if mask is None:
             return {name: space.sample() for name, space in self.items()}

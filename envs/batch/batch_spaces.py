@@ -7,6 +7,7 @@ from typing import Any
 from gymnasium import spaces
 
 from ...ragged import RaggedArray
+from ..errors import check_left_out
 from ..spaces.entity_space import EntitySpace
 from .batch_actions import no_actions, sample_actions
 from .entity_batch import EntityBatch, batch_observations, unbatch_observation
@@ -54,6 +55,7 @@ class EntityBatchSpace(spaces.Space[EntityBatch]):
 
     def sample(self, mask: Any | None = None, probability: Any | None = None) -> EntityBatch:
         """A random batch; see `EntitySpace.sample`."""
+        check_left_out("EntityBatchSpace", mask=mask, probability=probability)
         return batch_observations(self.single, [self.single.sample() for _ in range(self.num_envs)])
 
     def seed(self, seed: int | None = None) -> Any:
@@ -93,6 +95,7 @@ class EntityBatchActionSpace(spaces.Space[dict[str, RaggedArray]]):
     def sample(
         self, mask: EntityBatch | None = None, probability: Any | None = None
     ) -> dict[str, RaggedArray]:
+        check_left_out("EntityBatchActionSpace", probability=probability)
         mask = self._observed if mask is None else mask
         if mask is None:
             return no_actions(self.single.actions, self.num_envs)

@@ -27,7 +27,7 @@ from ..actions.array_checks import (
     unique_names,
 )
 from ..actions.entity_action_space import EntityActionSpace
-from ..errors import check_flags
+from ..errors import check_flags, check_left_out
 
 #: Box bounds of features: finite, because Gymnasium warns of infinite ones.
 _LIMIT = float(np.finfo(np.float32).max)
@@ -164,6 +164,7 @@ class EntitySpace(spaces.Dict):
 
     def sample(self, mask: Any | None = None, probability: Any | None = None) -> dict[str, Any]:
         """A random observation that holds together: up to five entities per type, some of them acting."""
+        check_left_out("EntitySpace", mask=mask, probability=probability)
         rng = self.np_random
         entities = {
             name: rng.standard_normal((int(rng.integers(6)), len(features))).astype(np.float32)

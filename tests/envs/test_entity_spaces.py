@@ -266,3 +266,16 @@ def test_spaces_say_what_they_are(rich_space: ez.EntitySpace) -> None:
         "Walk=Categorical(['north', 'south', 'stay']), Aim=SelectEntity(),"
         " Alarm=GlobalCategorical(['off', 'on'])))"
     )
+
+
+def test_samples_refuse_what_they_have_no_use_for(rich_space: ez.EntitySpace) -> None:
+    """As Gymnasium's spaces do: probabilities are for its discrete ones, and observations have no mask."""
+    venv = ez.make_vec("Xor", 2)
+    actions = rich_space.actions
+    spaces = [rich_space, actions, *actions.spaces.values(), venv.observation_space, venv.action_space]
+    for space in spaces:
+        with raises(gymnasium.error.Error, type(space).__name__, "probability", 0.5):
+            space.sample(probability=0.5)
+    for space in (rich_space, venv.observation_space):
+        with raises(gymnasium.error.Error, type(space).__name__, "mask"):
+            space.sample(mask={})
