@@ -14,6 +14,7 @@ from ...randomness import below
 from ...spaces import EntitySpace
 from ...vector.native import NativeVectorEnv
 from ..parts import Flags, Ints
+from .forecast import FLEETS
 
 #: What a lane's reward can be.
 REWARDS = ("outcome", "share")
@@ -49,6 +50,8 @@ class ConquestVectorEnv(NativeVectorEnv):
         reward: "outcome": at the end of a game; "share": each step also pays the change of the player's
             share of all players' ships.
         min_ships: a planet with fewer ships sends nothing.
+        fleets: "entities": each fleet is one; "forecast": none is, and planets have, again for each of
+            `forecast.HORIZONS`, who will own them with how many ships if nobody launches anything more.
         max_fleets, max_planets: with so many fleets in a game nobody can launch more; at least `max_planets`.
 
     Attributes:
@@ -72,6 +75,7 @@ class ConquestVectorEnv(NativeVectorEnv):
         *,
         bot: str | None,
         reward: str,
+        fleets: str,
         min_ships: int,
         max_fleets: int,
         max_planets: int,
@@ -81,6 +85,8 @@ class ConquestVectorEnv(NativeVectorEnv):
             raise ValueError(f"bot: expected None or one of {', '.join(self.bots)}, got {bot!r}")
         if reward not in REWARDS:
             raise ValueError(f"reward: expected one of {', '.join(REWARDS)}, got {reward!r}")
+        if fleets not in FLEETS:
+            raise ValueError(f"fleets: expected one of {', '.join(FLEETS)}, got {fleets!r}")
         min_ships = whole_number("min_ships", min_ships)
         whole_number("max_fleets", max_fleets, max_planets)
         lanes_per_game = 1 if bot else num_players
@@ -91,7 +97,7 @@ class ConquestVectorEnv(NativeVectorEnv):
             )
         super().__init__(space, num_envs, render_mode=render_mode)
         self.num_players, self.num_games = num_players, num_envs // lanes_per_game
-        self.bot, self.reward, self.min_ships = bot, reward, min_ships
+        self.bot, self.reward, self.min_ships, self.fleets_shown = bot, reward, min_ships, fleets
         self.seats = np.arange(num_envs) % lanes_per_game
         self.lane_games: Ints = self.all_lanes // lanes_per_game
         self._lanes_per_game = lanes_per_game

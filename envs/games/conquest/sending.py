@@ -23,9 +23,12 @@ def sending_actions() -> EntityActionSpace:
 
 
 def sending_batch(
-    offsets: Ints, planets: Floats, fleets: Floats, global_rows: Floats, actors: Ints, actees: Ints
+    offsets: Ints, planets: Floats, fleets: Floats | None, global_rows: Floats, actors: Ints, actees: Ints
 ) -> EntityBatch:
-    """Return what players see and may do; `offsets` (4, L + 1) are of planets, fleets, actors and actees."""
+    """Return what players see and may do; `offsets` (4, L + 1) are of planets, fleets, actors and actees.
+
+    `fleets` None: they are no entities.
+    """
     acting = RaggedArray.unchecked(actors, offsets[2])
     pairs = np.concatenate([[0], np.cumsum(np.diff(offsets[2]) * np.diff(offsets[3]))])
     target = ActionMask(
@@ -34,10 +37,9 @@ def sending_batch(
         RaggedArray.unchecked(actees, offsets[3]),
     )
     share = ActionMask(acting, RaggedArray.unchecked(all_true((len(actors), len(SHARES))), offsets[2]))
-    entities = {
-        "Planet": RaggedArray.unchecked(planets, offsets[0]),
-        "Fleet": RaggedArray.unchecked(fleets, offsets[1]),
-    }
+    entities = {"Planet": RaggedArray.unchecked(planets, offsets[0])}
+    if fleets is not None:
+        entities["Fleet"] = RaggedArray.unchecked(fleets, offsets[1])
     return EntityBatch(entities, global_rows, {"Target": target, "Share": share})
 
 

@@ -97,6 +97,54 @@ def test_fleets_reach_planets_that_circle() -> None:
     assert (venv.boards.owned[:, :, 0] >= 0).sum() >= 64
 
 
+@pytest.mark.parametrize("num_players", [2, 4])
+def test_the_forecast_is_what_happens_if_nobody_launches(num_players: int) -> None:
+    """From tick 75 on, when the first comets leave and no others come."""
+    lanes = 4 * num_players
+    venv = OrbitWarsVectorEnv(lanes, bot=None, num_players=num_players, fleets="forecast")
+    rng, changes = np.random.default_rng(0), 0
+    batch, _ = venv.reset(seed=0, options={"game_seeds": [5, 6, 7, 8]})
+    names = list(venv.single_observation_space.entities["Planet"])
+    force = [name for name in names[names.index("ships") :] if "_in_" not in name]
+    for tick in range(116):
+        if tick == 75:
+            before = batch
+        for horizon in (5, 10, 20, 40):
+            if tick != 75 + horizon:
+                continue
+            foreseen = [names.index(f"{name}_in_{horizon}") for name in force]
+            for lane in range(lanes):
+                planets = int(venv.boards.planet_counts[venv.lane_games[lane]])
+                then, now = (seen.entities["Planet"][lane][:planets] for seen in (before, batch))
+                now = now[:, [names.index(name) for name in force]]
+                assert np.array_equal(then[:, foreseen], now)
+                changes += int((then[:, names.index("mine")] != now[:, 2]).sum())
+        actions = sample_actions(venv.single_action_space, batch, rng)
+        if tick >= 75:  # who selects itself waits
+            actions["Target"] = batch.actions["Target"].actors
+        batch, _, terminated, *_ = venv.step(actions)
+        assert not terminated.any()
+    assert changes > 10
+
+
+def test_comets_that_leave_are_nobodys_in_the_forecast() -> None:
+    venv, rng = OrbitWarsVectorEnv(2, bot=None, fleets="forecast"), np.random.default_rng(0)
+    batch, _ = venv.reset(seed=0, options={"game_seeds": [5]})
+    names = list(venv.single_observation_space.entities["Planet"])
+    left = stayed = 0
+    for _ in range(120):
+        batch, *_ = venv.step(sample_actions(venv.single_action_space, batch, rng))
+        for row in batch.entities["Planet"][0]:
+            shown = dict(zip(names, row.tolist(), strict=True))
+            if 0 < shown["comet_ticks"] <= 20:
+                assert shown["ships_in_20"] == shown["mine_in_20"] == shown["enemy_in_20"] == 0
+                left += 1
+            elif shown["comet_ticks"] > 20:
+                stayed += shown["ships_in_20"] > 0
+    assert left > 10
+    assert stayed > 10
+
+
 def test_rewards_of_the_share_add_up() -> None:
     venv, rng = OrbitWarsVectorEnv(8, reward="share", num_players=4), np.random.default_rng(0)
     batch, _ = venv.reset(seed=0)
@@ -130,6 +178,7 @@ def test_who_plays_against_a_bot_sits_anywhere() -> None:
         ({"num_players": 3}, ("num_players", "2 or 4", 3)),
         ({"bot": "clever"}, ("bot", "starter", "clever")),
         ({"reward": "ships"}, ("reward", "outcome", "ships")),
+        ({"fleets": "none"}, ("fleets", "forecast", "none")),
         ({"min_ships": 0}, ("min_ships", 1, 0)),
         ({"max_fleets": 3}, ("max_fleets", 64, 3)),
         ({"ship_speed": 0.5}, ("ship_speed", 1, 0.5)),
@@ -177,9 +226,10 @@ def test_frames_show_planets() -> None:
         assert frame[y, x].tolist() != frame[0, 0].tolist()
 
 
-def test_an_agent_plays_the_published_game(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fleets", ["entities", "forecast"])
+def test_an_agent_plays_the_published_game(tmp_path: Path, fleets: str) -> None:
     """What it observes there is what it observes in our games, and its moves are those that we carry out."""
-    venv = OrbitWarsVectorEnv(2, bot=None)
+    venv = OrbitWarsVectorEnv(2, bot=None, fleets=fleets)
     torch.manual_seed(0)  # a network that sends fleets
     policy = ez.RogueNet(
         venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1, n_head=1
@@ -188,7 +238,7 @@ def test_an_agent_plays_the_published_game(tmp_path: Path) -> None:
     ppo.train(progress=False)
     agent = ez.load_agent(tmp_path / "run")
     player = OrbitWarsPlayer(agent, deterministic=True)
-    venv = OrbitWarsVectorEnv(2, bot=None)
+    venv = OrbitWarsVectorEnv(2, bot=None, fleets=fleets)
     batch, _ = venv.reset(seed=0, options={"game_seeds": [7]})
     published, num_moves = orbit_wars(7, 2), 0
     for _ in range(120):

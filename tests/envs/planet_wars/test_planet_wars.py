@@ -134,6 +134,28 @@ def test_fleets_are_seen_on_their_way() -> None:
     assert seen > 50
 
 
+def test_the_forecast_is_what_happens_if_nobody_sends() -> None:
+    venv, rng = PlanetWarsVectorEnv(8, bot=None, fleets="forecast"), np.random.default_rng(0)
+    batch, _ = venv.reset(seed=0)
+    assert list(venv.single_observation_space.entities) == ["Planet"]
+    names = list(venv.single_observation_space.entities["Planet"])
+    force = ["ships", "log_ships", "mine", "enemy"]
+    for _ in range(25):
+        batch, *_ = venv.step(sample_actions(venv.single_action_space, batch, rng))
+    before, changes = batch.entities["Planet"].values, 0
+    for turn in range(1, 41):
+        own = batch.actions["Target"].actors  # selecting itself, a planet waits
+        waits = {"Target": own, "Share": own.with_values(np.zeros(own.num_items, np.int64))}
+        batch, _, terminated, *_ = venv.step(waits)
+        assert not terminated.any()
+        if turn in (5, 10, 20, 40):
+            now = batch.entities["Planet"].values[:, [names.index(name) for name in force]]
+            foreseen = before[:, [names.index(f"{name}_in_{turn}") for name in force]]
+            assert np.array_equal(foreseen, now)
+            changes += int((before[:, names.index("mine")] != now[:, 2]).sum())
+    assert changes > 0
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [({"bot": "clever"}, ("bot", "random", "clever")), ({"max_turns": 1}, ("max_turns", 2, 1))],

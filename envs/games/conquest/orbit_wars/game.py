@@ -19,6 +19,7 @@ from ...parts import Flags, Floats, Ints, Pixels, Words
 from ..conquest_env import MOST_SHIPS, ConquestVectorEnv, refuse_bot
 from ..sending import sending_actions, sending_batch
 from .bots import BOTS, play_bot
+from .foresight import room_ahead
 from .maps import COMET_TICKS, MAX_PATH, MAX_PLANETS, SUN_RADIUS, make_map
 from .rules import MAX_SLOTS, Boards, count_ships, empty_boards, num_slots, set_orbits, spawn_comets, tick
 from .view import GLOBALS, TURNS, carry_out, count_seen, features, observe, order_launches
@@ -48,15 +49,17 @@ class OrbitWarsVectorEnv(ConquestVectorEnv):
     Positions count from the sun, velocities are per tick, and the board is turned so that all players see
     their homes in the same quarter. Four players see `enemy1` to `enemy3`, in turning order. Global: tick,
     angular_velocity, and ships and production of the player and of all others together.
+    With `fleets="forecast"` there is no Fleet, and Planet also has `ships_in_5`, `log_ships_in_5`,
+    `mine_in_5`, `enemy_in_5`, and these in 10, 20 and 40 ticks; comets that come later are not foreseen.
 
     Actions, of each planet of the player that has ships: `Target` selects a planet; fleets fly to where it
     will be. Selecting itself sends nothing, and so does a target behind the sun. `Share`: which part of the
     ships is sent: a quarter, half, three quarters, or all.
 
     Args:
-        num_envs, bot, reward, min_ships, max_fleets: see `ConquestVectorEnv`. The bots are "starter" and
-            "random"; the outcome is 1 for who has the most ships at the end, -1 for the others, as in the
-            engine, which has no limit of fleets.
+        num_envs, bot, reward, fleets, min_ships, max_fleets: see `ConquestVectorEnv`. The bots are
+            "starter" and "random"; the outcome is 1 for who has the most ships at the end, -1 for the
+            others, as in the engine, which has no limit of fleets.
         num_players: 2 or 4.
         ship_speed, comet_speed: of the engine's configuration.
 
@@ -75,6 +78,7 @@ class OrbitWarsVectorEnv(ConquestVectorEnv):
         num_players: int = 2,
         bot: str | None = "starter",
         reward: str = "outcome",
+        fleets: str = "entities",
         min_ships: int = 8,
         max_fleets: int = 1024,
         ship_speed: float = 6.0,
@@ -86,13 +90,14 @@ class OrbitWarsVectorEnv(ConquestVectorEnv):
         for name, value in (("ship_speed", ship_speed), ("comet_speed", comet_speed)):
             if not 1.0 <= positive_number(name, value) <= 100.0:
                 raise ValueError(f"{name}: expected 1 to 100, got {value}")
-        space = EntitySpace(features(num_players), sending_actions(), global_features=GLOBALS)
+        space = EntitySpace(features(num_players, fleets), sending_actions(), global_features=GLOBALS)
         super().__init__(
             space,
             num_envs,
             num_players,
             bot=bot,
             reward=reward,
+            fleets=fleets,
             min_ships=min_ships,
             max_fleets=max_fleets,
             max_planets=MAX_SLOTS,
@@ -170,9 +175,8 @@ class OrbitWarsVectorEnv(ConquestVectorEnv):
 
     def _look(self, lanes: Ints | None) -> EntityBatch:
         lanes = self.all_lanes if lanes is None else lanes
-        return seen_by(
-            self.boards, self.lane_games[lanes], self.seats[lanes], self.num_players, self.min_ships
-        )
+        games, seats = self.lane_games[lanes], self.seats[lanes]
+        return seen_by(self.boards, games, seats, self.num_players, self.min_ships, self.fleets_shown)
 
     def _draw(self, lane: int) -> Pixels:
         """The board, 400 × 400: the sun, planets and fleets in their owners' colours."""
@@ -206,14 +210,16 @@ def make_lanes(num_envs: int = 2, num_workers: int = 0, **options: Any) -> Entit
     )
 
 
-def seen_by(boards: Boards, games: Ints, players: Ints, num_players: int, min_ships: int) -> EntityBatch:
-    """Return what `players` (L,) of `games` (L,) observe."""
+def seen_by(
+    boards: Boards, games: Ints, players: Ints, num_players: int, min_ships: int, fleets: str
+) -> EntityBatch:
+    """Return what `players` (L,) of `games` (L,) observe; `fleets`: see `ConquestVectorEnv`."""
+    names = features(num_players, fleets)
     offsets = np.empty((4, len(games) + 1), np.int64)
-    count_seen(boards, games, players, min_ships, offsets)
+    count_seen(boards, games, players, "Fleet" in names, min_ships, offsets)
     num_planets, num_fleets, num_actors, num_actees = offsets[:, -1].tolist()
-    names = features(num_players)
-    planets = np.empty((num_planets, len(names["Planet"])), np.float32)
-    fleets = np.empty((num_fleets, len(names["Fleet"])), np.float32)
+    planet_rows = np.empty((num_planets, len(names["Planet"])), np.float32)
+    fleet_rows = np.empty((num_fleets, len(names.get("Fleet", ()))), np.float32)
     globals_ = np.empty((len(games), len(GLOBALS)), np.float32)
     actor_rows, actee_rows = np.empty(num_actors, np.int64), np.empty(num_actees, np.int64)
     observe(
@@ -221,15 +227,17 @@ def seen_by(boards: Boards, games: Ints, players: Ints, num_players: int, min_sh
         games,
         players,
         TURNS[num_players],
+        room_ahead(fleets, boards.fleets.shape[1], _EXPONENTS[0]),
         min_ships,
         offsets,
-        planets,
-        fleets,
+        planet_rows,
+        fleet_rows,
         globals_,
         actor_rows,
         actee_rows,
     )
-    return sending_batch(offsets, planets, fleets, globals_, actor_rows, actee_rows)
+    shown_fleets = fleet_rows if "Fleet" in names else None
+    return sending_batch(offsets, planet_rows, shown_fleets, globals_, actor_rows, actee_rows)
 
 
 def _disc(picture: Pixels, x: float, y: float, radius: float, colour: tuple[int, int, int]) -> None:

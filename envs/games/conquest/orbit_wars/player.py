@@ -9,6 +9,7 @@ import numpy as np
 
 from .....ragged import RaggedArray
 from ....batch.entity_batch import EntityBatch
+from ..forecast import FLEETS
 from .game import seen_by
 from .rules import (
     MAX_SLOTS,
@@ -55,13 +56,15 @@ class OrbitWarsPlayer:
         self, agent: Any, deterministic: bool = False, *, min_ships: int = 8, ship_speed: float = 6.0
     ) -> None:
         seen = {name: list(names) for name, names in agent.observation_space.entities.items()}
-        fitting = [players for players in (2, 4) if features(players) == seen]
+        fitting = [
+            (players, fleets) for players in (2, 4) for fleets in FLEETS if features(players, fleets) == seen
+        ]
         if not fitting:
             raise ValueError(
                 f"OrbitWarsPlayer: the agent observes {', '.join(seen)}: expected the entities of OrbitWars"
             )
         self._agent: _Chooses = agent
-        self._num_players = fitting[0]
+        self._num_players, self._fleets = fitting[0]
         self._deterministic = deterministic
         self._min_ships = min_ships
         self._ship_speed = ship_speed
@@ -82,7 +85,10 @@ class OrbitWarsPlayer:
                 f" num_players={self._num_players}, got player {last}"
             )
         boards, ids = read_boards(observation, self._ship_speed)
-        batch = seen_by(boards, np.zeros(1, np.int64), np.full(1, player), self._num_players, self._min_ships)
+        batch = seen_by(
+            *(boards, np.zeros(1, np.int64), np.full(1, player)),
+            *(self._num_players, self._min_ships, self._fleets),
+        )
         chosen: dict[str, RaggedArray] = self._agent.act(batch, deterministic=self._deterministic).actions
         moves = np.empty((MAX_SLOTS, 3))
         count = order_launches(

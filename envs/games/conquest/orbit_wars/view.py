@@ -11,13 +11,14 @@ import numpy as np
 
 from .....ragged.compiled import compiled
 from ...parts import Doubles, Floats, Ints
+from ..forecast import with_forecast
 from ..sending import chosen_ships
 from .aim import aim, comet_after, planet_after
+from .foresight import BoardsAhead, look_ahead
 from .maps import CENTER
 from .rules import (
     CREW_OWNER,
     CREW_SHIPS,
-    NEUTRAL,
     OWNER,
     PRODUCTION,
     RADIUS,
@@ -43,13 +44,12 @@ _FORCE = ["ships", "log_ships", "mine"]
 GLOBALS = ["tick", "angular_velocity", "my_ships", "enemy_ships", "my_production", "enemy_production"]
 
 
-def features(num_players: int) -> dict[str, list[str]]:
-    """Return the names of the features of each entity type."""
+def features(num_players: int, fleets: str) -> dict[str, list[str]]:
+    """Return the names of the features of each entity type; `fleets`: see `ConquestVectorEnv`."""
     enemies = ["enemy"] if num_players == 2 else [f"enemy{i}" for i in range(1, num_players)]
-    return {
-        "Planet": [*_BODY, "radius", "production", "comet_ticks", *_FORCE, *enemies],
-        "Fleet": [*_BODY, *_FORCE, *enemies],
-    }
+    force = [*_FORCE, *enemies]
+    planet = [*_BODY, "radius", "production", "comet_ticks", *force]
+    return with_forecast({"Planet": planet, "Fleet": [*_BODY, *force]}, force, fleets)
 
 
 @compiled
@@ -65,7 +65,9 @@ def can_launch(owned: Ints, slot: int, player: int, min_ships: int) -> bool:
 
 
 @compiled
-def count_seen(boards: Boards, games: Ints, players: Ints, min_ships: int, offsets: Ints) -> None:
+def count_seen(
+    boards: Boards, games: Ints, players: Ints, shows_fleets: bool, min_ships: int, offsets: Ints
+) -> None:
     """Set the `offsets` (4, L + 1) of planets, fleets, actors and actees that each view has."""
     offsets[:, 0] = 0
     for row in range(len(games)):
@@ -75,7 +77,7 @@ def count_seen(boards: Boards, games: Ints, players: Ints, min_ships: int, offse
             for slot in range(slots):
                 actors += can_launch(owned, slot, players[row], min_ships)
         offsets[0, row + 1] = offsets[0, row] + slots
-        offsets[1, row + 1] = offsets[1, row] + boards.fleet_counts[games[row]]
+        offsets[1, row + 1] = offsets[1, row] + (boards.fleet_counts[games[row]] if shows_fleets else 0)
         offsets[2, row + 1] = offsets[2, row] + actors
         offsets[3, row + 1] = offsets[3, row] + (slots if actors else 0)
 
@@ -93,14 +95,12 @@ def _turned(turn: int, x: float, y: float) -> tuple[float, float]:
 
 
 @compiled
-def _show_force(rows: Floats, row: int, first: int, ships: int, column: int) -> None:
-    """Write ships and owner; `column`: of the owner's flag, counted from `mine`; -1: nobody's."""
+def _show_force(rows: Floats, row: int, first: int, ships: int, owner: int, columns: Ints) -> None:
+    """Write ships and owner from column `first` on; `columns` (K,): see `_owner_columns`."""
     rows[row, first] = ships
     rows[row, first + 1] = _LOGS[ships] if ships < len(_LOGS) else math.log(1.0 + ships)
-    for flag in range(first + 2, rows.shape[1]):
-        rows[row, flag] = 0.0
-    if column >= 0:
-        rows[row, first + 2 + column] = 1.0
+    for player in range(len(columns)):
+        rows[row, first + 2 + columns[player]] = player == owner
 
 
 @compiled
@@ -116,6 +116,7 @@ def observe(
     games: Ints,
     players: Ints,
     turns: Ints,
+    ahead: BoardsAhead,
     min_ships: int,
     offsets: Ints,
     planets: Floats,
@@ -133,13 +134,16 @@ def observe(
         if game != last_game:  # the players of a game are neighbours
             count_ships(boards, game, ships, production)
             _set_velocities(boards, game, velocities)
+            look_ahead(boards, game, ahead)
             last_game = game
         seen = planets[offsets[0, row] : offsets[0, row + 1]]
         columns, owned = _owner_columns(player, turns), boards.owned[game]
         _show_planets(boards, game, turns[player], velocities, seen)
         for slot in range(len(seen)):
-            owner = owned[slot, OWNER]
-            _show_force(seen, slot, 7, owned[slot, SHIPS], columns[owner] if owner != NEUTRAL else -1)
+            _show_force(seen, slot, 7, owned[slot, SHIPS], owned[slot, OWNER], columns)
+            for i in range(len(ahead.horizons)):
+                owner, ships_then = ahead.owned[i, slot]
+                _show_force(seen, slot, 7 + (i + 1) * (2 + len(columns)), ships_then, owner, columns)
         actor = offsets[2, row]
         if actor < offsets[2, row + 1]:
             for slot in range(len(seen)):
@@ -191,7 +195,7 @@ def _show_fleets(fleets: Doubles, crews: Ints, turn: int, columns: Ints, rows: F
     for i in range(len(rows)):
         rows[i, 0], rows[i, 1] = _turned(turn, fleets[i, X] - CENTER, fleets[i, Y] - CENTER)
         rows[i, 2], rows[i, 3] = _turned(turn, fleets[i, SPEED_X], fleets[i, SPEED_Y])
-        _show_force(rows, i, 4, crews[i, CREW_SHIPS], columns[crews[i, CREW_OWNER]])
+        _show_force(rows, i, 4, crews[i, CREW_SHIPS], crews[i, CREW_OWNER], columns)
 
 
 @compiled

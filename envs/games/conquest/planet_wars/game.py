@@ -28,12 +28,13 @@ from .rules import (
     SOURCE,
     Galaxies,
     advance,
+    empty_galaxies,
     is_alive,
     play_bot,
     set_trips,
     sum_up,
 )
-from .view import FEATURES, GLOBALS, seen_by, send_chosen
+from .view import GLOBALS, features, seen_by, send_chosen
 
 
 class PlanetWarsVectorEnv(ConquestVectorEnv):
@@ -47,14 +48,16 @@ class PlanetWarsVectorEnv(ConquestVectorEnv):
     Entities: Planet (x, y, growth, ships, log_ships, mine, enemy); Fleet (x, y, where it is now;
     destination_x, destination_y, turns_remaining, ships, log_ships, mine, enemy). Places count from the
     map's centre. Global: turn, and ships and growth of the player and of the enemy.
+    With `fleets="forecast"` there is no Fleet, and Planet also has `ships_in_5`, `log_ships_in_5`,
+    `mine_in_5`, `enemy_in_5`, and these in 10, 20 and 40 turns.
 
     Actions, of each planet of the player that has ships: `Target` selects a planet; selecting itself sends
     nothing. `Share`: which part of the ships is sent: a quarter, half, three quarters, or all.
 
     Args:
-        num_envs, bot, reward, min_ships, max_fleets: see `ConquestVectorEnv`. The bots are "nearest_enemy"
-            and "random"; the outcome is 1 for a win, 0 for a draw, -1 for a loss, as in the engine, which
-            has no limit of fleets.
+        num_envs, bot, reward, fleets, min_ships, max_fleets: see `ConquestVectorEnv`. The bots are
+            "nearest_enemy" and "random"; the outcome is 1 for a win, 0 for a draw, -1 for a loss, as in the
+            engine, which has no limit of fleets.
         max_turns: `episodeSteps` of the engine.
 
     Raises:
@@ -71,6 +74,7 @@ class PlanetWarsVectorEnv(ConquestVectorEnv):
         *,
         bot: str | None = "nearest_enemy",
         reward: str = "outcome",
+        fleets: str = "entities",
         min_ships: int = 8,
         max_fleets: int = 1024,
         max_turns: int = 200,
@@ -78,27 +82,19 @@ class PlanetWarsVectorEnv(ConquestVectorEnv):
     ) -> None:
         max_turns = whole_number("max_turns", max_turns, 2)
         super().__init__(
-            EntitySpace(FEATURES, sending_actions(), global_features=GLOBALS),
+            EntitySpace(features(fleets), sending_actions(), global_features=GLOBALS),
             num_envs,
             NUM_PLAYERS,
             bot=bot,
             reward=reward,
+            fleets=fleets,
             min_ships=min_ships,
             max_fleets=max_fleets,
             max_planets=MAX_PLANETS,
             render_mode=render_mode,
         )
         self.max_turns = max_turns
-        games = self.num_games
-        self.galaxies = Galaxies(
-            places=np.zeros((games, MAX_PLANETS, 2)),
-            owned=np.zeros((games, MAX_PLANETS, 3), np.int64),
-            trips=np.ones((games, MAX_PLANETS, MAX_PLANETS), np.int64),
-            planet_counts=np.zeros(games, np.int64),
-            fleets=np.zeros((games, max_fleets, 6), np.int64),
-            fleet_counts=np.zeros(games, np.int64),
-            turns=np.zeros(games, np.int64),
-        )
+        self.galaxies = empty_galaxies(self.num_games, max_fleets)
         for name, array in self.galaxies._asdict().items():
             setattr(self, name, array)
 
@@ -159,7 +155,8 @@ class PlanetWarsVectorEnv(ConquestVectorEnv):
 
     def _look(self, lanes: Ints | None) -> EntityBatch:
         lanes = self.all_lanes if lanes is None else lanes
-        return seen_by(self.galaxies, self.lane_games[lanes], self.seats[lanes] + 1, self.min_ships)
+        games, players = self.lane_games[lanes], self.seats[lanes] + 1
+        return seen_by(self.galaxies, games, players, self.min_ships, self.fleets_shown)
 
 
 PlanetWars, make_vec = native_game(PlanetWarsVectorEnv)

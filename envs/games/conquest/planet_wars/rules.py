@@ -13,7 +13,7 @@ import numpy as np
 from .....ragged.compiled import compiled
 from ....randomness import below, uniform
 from ...parts import Doubles, Ints, Words
-from .maps import GROWTH, OWNER, SHIPS
+from .maps import GROWTH, MAX_PLANETS, OWNER, SHIPS
 
 #: Names of bots; their places are the numbers that kernels know them by.
 BOTS = ("nearest_enemy", "random")
@@ -32,6 +32,19 @@ class Galaxies(NamedTuple):
     fleets: Ints  # (G, F, 6): owner, ships, source, destination, turns in all, turns that remain
     fleet_counts: Ints  # (G,)
     turns: Ints  # (G,): played
+
+
+def empty_galaxies(num_games: int, max_fleets: int) -> Galaxies:
+    """Return the state of `num_games` games without planets."""
+    return Galaxies(
+        places=np.zeros((num_games, MAX_PLANETS, 2)),
+        owned=np.zeros((num_games, MAX_PLANETS, 3), np.int64),
+        trips=np.ones((num_games, MAX_PLANETS, MAX_PLANETS), np.int64),
+        planet_counts=np.zeros(num_games, np.int64),
+        fleets=np.zeros((num_games, max_fleets, 6), np.int64),
+        fleet_counts=np.zeros(num_games, np.int64),
+        turns=np.zeros(num_games, np.int64),
+    )
 
 
 @compiled

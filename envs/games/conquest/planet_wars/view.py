@@ -9,7 +9,9 @@ import numpy as np
 from .....ragged.compiled import compiled
 from ....batch.entity_batch import EntityBatch
 from ...parts import Floats, Ints
+from ..forecast import with_forecast
 from ..sending import chosen_ships, sending_batch
+from .foresight import GalaxiesAhead, look_ahead, room_ahead
 from .maps import GROWTH, OWNER, SHIPS
 from .rules import (
     DESTINATION,
@@ -26,24 +28,35 @@ from .rules import (
 
 _CENTRE = 15.0
 _FORCE = ["ships", "log_ships", "mine", "enemy"]
-FEATURES = {
+_FEATURES = {
     "Planet": ["x", "y", "growth", *_FORCE],
     "Fleet": ["x", "y", "destination_x", "destination_y", "turns_remaining", *_FORCE],
 }
 GLOBALS = ["turn", "my_ships", "enemy_ships", "my_growth", "enemy_growth"]
 
 
-def seen_by(galaxies: Galaxies, games: Ints, players: Ints, min_ships: int) -> EntityBatch:
-    """Return what `players` (L,), 1 or 2, of `games` (L,) observe."""
+def features(fleets: str) -> dict[str, list[str]]:
+    """Return the names of the features of each entity type; `fleets`: see `ConquestVectorEnv`."""
+    return with_forecast(_FEATURES, _FORCE, fleets)
+
+
+def seen_by(galaxies: Galaxies, games: Ints, players: Ints, min_ships: int, fleets: str) -> EntityBatch:
+    """Return what `players` (L,), 1 or 2, of `games` (L,) observe; `fleets`: see `ConquestVectorEnv`."""
+    names = features(fleets)
     offsets = np.empty((4, len(games) + 1), np.int64)
-    _count_seen(galaxies, games, players, min_ships, offsets)
+    _count_seen(galaxies, games, players, "Fleet" in names, min_ships, offsets)
     num_planets, num_fleets, num_actors, num_actees = offsets[:, -1].tolist()
-    planets = np.empty((num_planets, len(FEATURES["Planet"])), np.float32)
-    fleets = np.empty((num_fleets, len(FEATURES["Fleet"])), np.float32)
+    planet_rows = np.empty((num_planets, len(names["Planet"])), np.float32)
+    fleet_rows = np.empty((num_fleets, len(_FEATURES["Fleet"])), np.float32)
     globals_ = np.empty((len(games), len(GLOBALS)), np.float32)
     actors, actees = np.empty(num_actors, np.int64), np.empty(num_actees, np.int64)
-    _observe(galaxies, games, players, min_ships, offsets, planets, fleets, globals_, actors, actees)
-    return sending_batch(offsets, planets, fleets, globals_, actors, actees)
+    ahead = room_ahead(fleets, galaxies.fleets.shape[1])
+    _observe(
+        *(galaxies, games, players, ahead, min_ships, offsets),
+        *(planet_rows, fleet_rows, globals_, actors, actees),
+    )
+    shown_fleets = fleet_rows if "Fleet" in names else None
+    return sending_batch(offsets, planet_rows, shown_fleets, globals_, actors, actees)
 
 
 @compiled
@@ -70,7 +83,9 @@ def send_chosen(
 
 
 @compiled
-def _count_seen(galaxies: Galaxies, games: Ints, players: Ints, min_ships: int, offsets: Ints) -> None:
+def _count_seen(
+    galaxies: Galaxies, games: Ints, players: Ints, shows_fleets: bool, min_ships: int, offsets: Ints
+) -> None:
     """Set the `offsets` (4, L + 1) of planets, fleets, actors and actees that each view has."""
     offsets[:, 0] = 0
     for row in range(len(games)):
@@ -80,7 +95,7 @@ def _count_seen(galaxies: Galaxies, games: Ints, players: Ints, min_ships: int, 
             for planet in range(count):
                 actors += _can_send(owned[planet], players[row], min_ships)
         offsets[0, row + 1] = offsets[0, row] + count
-        offsets[1, row + 1] = offsets[1, row] + galaxies.fleet_counts[games[row]]
+        offsets[1, row + 1] = offsets[1, row] + (galaxies.fleet_counts[games[row]] if shows_fleets else 0)
         offsets[2, row + 1] = offsets[2, row] + actors
         offsets[3, row + 1] = offsets[3, row] + (count if actors else 0)
 
@@ -97,6 +112,7 @@ def _observe(
     galaxies: Galaxies,
     games: Ints,
     players: Ints,
+    ahead: GalaxiesAhead,
     min_ships: int,
     offsets: Ints,
     planets: Floats,
@@ -107,8 +123,12 @@ def _observe(
 ) -> None:
     """Fill in the entities, the global features, and who can do what, of each view."""
     ships, growth = np.empty(NUM_PLAYERS + 1, np.int64), np.empty(NUM_PLAYERS + 1, np.int64)
+    last_game = -1
     for row in range(len(games)):
         game, player = games[row], players[row]
+        if game != last_game:  # the players of a game are neighbours
+            look_ahead(galaxies, game, ahead)
+            last_game = game
         places, owned, flying = galaxies.places[game], galaxies.owned[game], galaxies.fleets[game]
         actor, acts = offsets[2, row], offsets[2, row] < offsets[2, row + 1]
         for planet in range(galaxies.planet_counts[game]):
@@ -117,12 +137,15 @@ def _observe(
             planets[shown, 1] = places[planet, 1] - _CENTRE
             planets[shown, 2] = owned[planet, GROWTH]
             _show_force(planets, shown, 3, owned[planet, SHIPS], owned[planet, OWNER], player)
+            for i in range(len(ahead.horizons)):
+                owner, ships_then = ahead.owned[i, planet]
+                _show_force(planets, shown, 7 + 4 * i, ships_then, owner, player)
             if acts:
                 actees[offsets[3, row] + planet] = planet
                 if _can_send(owned[planet], player, min_ships):
                     actors[actor] = planet
                     actor += 1
-        for i in range(galaxies.fleet_counts[game]):
+        for i in range(offsets[1, row + 1] - offsets[1, row]):
             shown = offsets[1, row] + i
             source, destination = flying[i, SOURCE], flying[i, DESTINATION]
             left = flying[i, REMAINING] / max(1, flying[i, TRIP])
