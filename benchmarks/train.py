@@ -7,8 +7,9 @@ A sample is one environment step. The first cases repeat what the reference trai
 reference's features. The others, which have to be named, have goals in samples per second of real time on
 two cores, to be measured with `--threads 2` on a quiet machine: toy games with one epoch, and Procgen with
 our own features (`--cases bigfish-ours coinrun-ours`, or `--cases ours` for all 16 games), for which the
-table says how long 25 million steps take, or with Fourier features (`--cases bigfish-ours-fourier`). The
-first updates (compilation, first pages, first episodes) are left out.
+table says how long 25 million steps take, or with Fourier features (`--cases bigfish-ours-fourier`).
+`--cases views` trains games with and without the options that show fewer entities. The first updates
+(compilation, first pages, first episodes) are left out.
 
 Samples per core-second divide by the processor time of all threads of this process, so they don't change with
 what else the machine does, nor with `--threads`, unless threads wait for each other. What several threads
@@ -88,8 +89,22 @@ OURS = {
 }
 #: 2 to 32 cells; beside the same without, what Fourier features cost.
 FOURIER = {"features": ("relative_x", "relative_y"), "wavelengths": (0.2, 0.4, 0.8, 1.6, 3.2)}
+#: Games with many entities, and the options that show fewer.
+FEWER: dict[str, tuple[str, dict[str, Any]]] = {
+    "breakout": ("Atari/Breakout", {"chunks": True}),
+    "mspacman": ("Atari/MsPacman", {"chunks": True}),
+    "orbitwars": ("OrbitWars", {"fleets": "forecast"}),
+    "planetwars": ("PlanetWars", {"fleets": "forecast"}),
+    "caveflyer": ("Procgen/caveflyer", {"visible_only": True}),
+    "jumper": ("Procgen/jumper", {"visible_only": True}),
+}
+VIEWS = {name: Case(env_id, 32, 64, 512) for name, (env_id, _) in FEWER.items()}
+VIEWS |= {f"{name}-fewer": replace(VIEWS[name], kwargs=options) for name, (_, options) in FEWER.items()}
+#: Names that stand for several cases.
+GROUPS = {"ours": OURS, "views": VIEWS}
 CASES = {
     **COMPARED,
+    **VIEWS,
     "multisnake-1": Case("entitize/MultiSnake-v0", 1024, 16, 4096, epochs=1, goal=100_000),
     "minesweeper-1": Case("entitize/MineSweeper-v0", 1024, 16, 4096, epochs=1, goal=100_000),
     **OURS,
@@ -236,7 +251,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--cases", nargs="+", choices=[*CASES, "ours"], default=list(COMPARED))
+    parser.add_argument("--cases", nargs="+", choices=[*CASES, *GROUPS], default=list(COMPARED))
     parser.add_argument("--quick", action="store_true", help="two updates per case, to see that it runs")
     parser.add_argument("--seconds", type=float, default=20.0, help="measured time per case")
     parser.add_argument("--threads", type=int, default=1, help="of the network and of Procgen")
@@ -247,7 +262,7 @@ def main() -> None:
         write_rows(options.rows, bench_rows(Budget(options.budget)))
         return
     results = {}
-    for name in [name for case in options.cases for name in (OURS if case == "ours" else [case])]:
+    for name in [name for case in options.cases for name in GROUPS.get(case, [case])]:
         seconds, updates = (0.0, 2) if options.quick else (options.seconds, 5)
         results[name] = measure(CASES[name], options.threads, seconds, updates)
         print(f"{name}: {results[name].samples_per_core_second:,.0f} samples per core-second", flush=True)
