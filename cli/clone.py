@@ -11,7 +11,8 @@ import torch
 import tyro
 
 from ..datasets import DatasetError, EntityDataset
-from ..experiments import UserError, load_agent, parse
+from ..experiments import ROGUE_NET, TrainConfig, UserError, find_config, load_agent, parse, read_config
+from ..experiments.arguments import peek
 from ..policies import CheckpointError
 from ..policies.loading import AnyNetwork
 from ..policies.rogue_net import RogueNet, RogueNetConfig
@@ -32,6 +33,8 @@ class CloneArguments:
     """The folder of this run (default: runs/clone-<time>)."""
     resume: bool = False
     """Continue the run in --run."""
+    config: str | None = None
+    """Take the network of this training configuration, a YAML file or a name (microrts); flags change it."""
     init_from: Path | None = None
     """Start from the network of this run instead of a fresh one; the options --net are then not used."""
     net: RogueNetConfig = field(default_factory=RogueNetConfig)
@@ -40,11 +43,15 @@ class CloneArguments:
     def __post_init__(self) -> None:
         if self.resume and self.run is None:
             raise ValueError("--resume needs the folder of the run: --run")
+        if self.config is not None and self.init_from is not None:
+            raise ValueError("--config and --init-from each give the network: give one of them")
 
 
 def main(arguments: Sequence[str]) -> None:
     """Parse and run the command."""
-    chosen = parse(CloneArguments, "clone", arguments)
+    (config,) = peek(arguments, "config")
+    default = None if config is None else CloneArguments(tyro.MISSING, config=config, net=_network_of(config))
+    chosen = parse(CloneArguments, "clone", arguments, default)
     run = chosen.run or Path("runs") / f"clone-{time.strftime('%Y%m%d-%H%M%S')}"
 
     def show(trainer: BehaviorCloning, metrics: dict[str, float]) -> None:
@@ -66,6 +73,18 @@ def main(arguments: Sequence[str]) -> None:
     except (DatasetError, CheckpointError, NonFiniteError, RunLockedError, OSError) as error:
         raise UserError(str(error)) from error
     print(f"checkpoints in {run / 'checkpoints'}")
+
+
+def _network_of(config: str) -> RogueNetConfig:
+    """Return the network of a training configuration.
+
+    Raises:
+        UserError: there is no such configuration, or its network is no RogueNet.
+    """
+    settings = read_config(TrainConfig, find_config(config))
+    if settings.network != ROGUE_NET:
+        raise UserError(f"--config {config}: network: expected {ROGUE_NET}, got {settings.network}")
+    return settings.net
 
 
 def describe(trainer: BehaviorCloning, metrics: dict[str, float]) -> str:

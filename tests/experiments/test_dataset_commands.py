@@ -7,6 +7,7 @@ from pathlib import Path
 import entitize as ez
 import pytest
 import torch
+import yaml
 from entitize.cli import main
 from entitize.datasets import EntityDataset
 
@@ -39,6 +40,17 @@ def test_recorded_cloned_and_played_again(
     assert main(["eval", str(clone), "--episodes", "2"]) == 0
     assert main(["clone", str(plays), "--run", str(clone), *flags]) == 2
     assert "--resume" in capsys.readouterr().err
+
+
+def test_a_clone_has_the_network_of_a_configuration(run: Path, tmp_path: Path) -> None:
+    plays, clone, file = tmp_path / "plays", tmp_path / "clone", tmp_path / "net.yaml"
+    assert main(["record", str(run), "--steps", "20", "--num-envs", "2", "--out", str(plays)]) == 0
+    fourier = {"features": ["x", "y"], "wavelengths": [4.0]}
+    file.write_text(yaml.safe_dump({"net": {"d_model": 12, "n_layer": 1, "n_head": 3, "fourier": fourier}}))
+    words = ["clone", str(plays), "--run", str(clone), "--config", str(file), "--cloning.epochs", "1"]
+    assert main([*words, "--net.d-model", "6"]) == 0
+    net = yaml.safe_load((clone / "config.yaml").read_text())["net"]
+    assert (net["d_model"], net["n_head"], net["fourier"]) == (6, 3, fourier), "flags change the file"
 
 
 def test_whole_episodes_of_the_random_policy(run: Path, tmp_path: Path) -> None:
@@ -86,6 +98,9 @@ def test_code_that_a_dataset_names_is_not_run(tmp_path: Path, capsys: pytest.Cap
         (["record", "RUN", "--out", "new", "--episodes", "1", "--steps", "1"], "--steps"),
         (["clone", "FULL"], "dataset.json"),
         (["clone", "FULL", "--resume"], "--run"),
+        (["clone", "FULL", "--config", "nothing"], "nothing"),
+        (["clone", "FULL", "--config", "microrts", "--init-from", "RUN"], "--init-from"),
+        (["clone", "FULL", "--config", "microrts_gridnet"], "GridNet"),
         (["replay", "FULL"], "dataset.json"),
     ],
 )
