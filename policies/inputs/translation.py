@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from ...envs.errors import ObservationError
 from ...ragged import RaggedArray
 from ..rogue_net.config import Translation
 
@@ -57,7 +58,7 @@ class Translator:
         """Return the translated features of each type; the inputs are unchanged.
 
         Raises:
-            ValueError: a step has more than one entity of the reference type.
+            ObservationError: a step has more than one entity of the reference type.
         """
         result = dict(entities)
         name = self.config.reference
@@ -66,9 +67,9 @@ class Translator:
         reference = entities[name]
         if (reference.lengths > 1).any():
             step = int(np.argmax(reference.lengths > 1))
-            raise ValueError(
-                f"translation: step {step}: expected one entity of the reference type {name!r}, "
-                f"got {reference.lengths[step]}"
+            raise ObservationError(
+                f"translation: step {step}: expected one entity of the reference type {name!r},"
+                f" got {reference.lengths[step]}. Name another reference"
             )
         origin, cosine, sine = self._frame(reference)
         for other, columns in self._columns.items():
