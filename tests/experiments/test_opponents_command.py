@@ -133,5 +133,6 @@ def test_orbit_wars_is_trained_against_itself_and_played_against_the_bot(
     assert lines[-1]["opponents/size"] == 2 and lines[0]["step"] == 2 * 16, (
         "two of four lanes are the learner's"
     )
-    code, out, err = entitize("eval", run, "--env.id", "OrbitWars", "--episodes", 2)
+    words = ("--env.id", "OrbitWars", "--kwargs", "fleets=forecast", "--episodes", 2)
+    code, out, err = entitize("eval", run, *words)
     assert (code, err) == (0, "") and "return" in out
