@@ -16,7 +16,7 @@ import entitize as ez
 import gymnasium
 import numpy as np
 from entitize.adapters.programs import ListeningVectorEnv
-from websockets.exceptions import InvalidHandshake
+from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from websockets.sync.client import ClientConnection, connect
 
 from waiting import PATIENCE
@@ -126,6 +126,6 @@ def back(trainer: Trainer) -> Any:
     while True:
         try:
             return client.Agent.connect(f"ws://{trainer.venv.address}")
-        except (client.AgentError, InvalidHandshake, OSError):  # too many connections: closed without a word
+        except (client.AgentError, ConnectionClosed, InvalidHandshake, OSError):  # too many connections
             assert time.monotonic() < end
             time.sleep(0.01)
