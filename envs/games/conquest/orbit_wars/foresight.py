@@ -1,4 +1,4 @@
-"""What the planets of a game will be if nobody launches anything more: the rules, played ahead on a copy."""
+"""The future of a game in which nobody launches anything more: the rules, played ahead on a copy."""
 
 from __future__ import annotations
 
