@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .environments import EnvConfig as EnvConfig
     from .environments import EvalConfig as EvalConfig
     from .environments import Levels as Levels
-    from .environments import board_of as board_of
+    from .environments import boards_of as boards_of
     from .environments import check_series as check_series
     from .environments import held_out as held_out
     from .environments import is_microrts as is_microrts

@@ -79,6 +79,19 @@ def named_values(metavar: str, read: Callable[[str], Any], show: Callable[[Any],
 
 #: A dict on the command line: `--env.kwargs num_levels=200 distribution_mode=easy`, values as in YAML.
 Pairs = Annotated[dict[str, Any], named_values("NAME=VALUE", number, str)]
+#: Names on the command line, with commas or spaces between them: `--maps A,B` or `--maps A B`.
+Names = Annotated[
+    tuple[str, ...],
+    tyro.constructors.PrimitiveConstructorSpec(
+        nargs="*",
+        metavar="A,B",
+        instance_from_str=lambda words: tuple(
+            name.strip() for word in words for name in word.split(",") if name.strip()
+        ),
+        is_instance=lambda value: isinstance(value, tuple),
+        str_from_instance=list,
+    ),
+]
 #: Lists of values on the command line: `--vary width=6,12 nmines=5,20`, values as in YAML.
 Series = Annotated[
     dict[str, Any],

@@ -97,11 +97,11 @@ def is_microrts(env_id: str) -> bool:
     return env_id.removeprefix("entitize/").startswith((_NAMESPACE, _GYMNASIUM_ID))
 
 
-def board_of(env_id: str, kwargs: Mapping[str, Any]) -> Map:
-    """The map of an environment that can be made, or the first of several, which are of one size."""
+def boards_of(env_id: str, kwargs: Mapping[str, Any]) -> list[Map]:
+    """Return the maps of an environment of μRTS that can be made."""
     named = env_id.removeprefix("entitize/")
     name = named.removeprefix(_NAMESPACE) if named.startswith(_NAMESPACE) else kwargs.get("map", _DEFAULT_MAP)
-    return find_map(kwargs["maps"][0] if kwargs.get("maps") else name)
+    return [find_map(board) for board in kwargs.get("maps") or [name]]
 
 
 def with_lanes(env: EnvConfig, num_envs: int) -> EnvConfig:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from ..policies.loading import AnyNetwork
 from ..policies.rogue_net import RogueNet, RogueNetConfig
 from ..trainers import CheckpointError, checkpoint_paths, load_policy
 from .config import TrainConfig
-from .environments import board_of, is_microrts
+from .environments import boards_of, is_microrts
 from .errors import UserError
 from .network_options import ROGUE_NET, baseline_options, reads_maps
 
@@ -88,10 +89,13 @@ def _with_size(config: TrainConfig) -> dict[str, Any]:
     if not reads_maps(config.network):
         return options
     if is_microrts(config.env.id):
-        board = board_of(config.env.id, config.env.kwargs)
-        for name, size in (("height", board.height), ("width", board.width)):
+        boards = boards_of(config.env.id, config.env.kwargs)
+        for name in ("height", "width"):
+            largest = max(boards, key=attrgetter(name))
+            size = getattr(largest, name)
             if options.setdefault(name, size) < size:
-                raise UserError(f"baseline: {name} {options[name]} is less than that of {board.name}, {size}")
+                given = options[name]
+                raise UserError(f"baseline: {name} {given} is less than that of {largest.name}, {size}")
     missing = [name for name in ("height", "width") if name not in options]
     if missing:
         words = " ".join(f"{name}=…" for name in missing)

@@ -57,7 +57,7 @@ class BotPlayers:
         engine, self._space = venv.engine, cast(MultiCategorical, venv.single_action_space["order"])
         places = zip(self.bots, engine.lane_game.tolist(), engine.lane_player.tolist(), strict=True)
         self._advisers = [engine.adviser(*place) for place in places]
-        self._width = venv.games[0].map.width
+        self._width = engine.width
         self._started = False
 
     def __call__(self, batch: EntityBatch, rng: np.random.Generator) -> dict[str, RaggedArray]:

@@ -70,13 +70,13 @@ class Observer:
         self.space = observation_space(options)
         self._engine = engine
         self._options = options
-        board, count = engine.games[0].map, len(engine.games)
+        num_cells, count = engine.height * engine.width, len(engine.games)
         self._starts = np.zeros(count + 1, np.int64)
         self.headers = np.zeros((len(HEADER), count), np.int64)
         # At most two lanes see a game's units.
-        self._units = np.zeros(2 * count * board.width * board.height, np.int64)
+        self._units = np.zeros(2 * count * num_cells, np.int64)
         self.cells = np.zeros_like(self._units)
-        keys = np.zeros(board.width * board.height + 1, np.int64)
+        keys = np.zeros(num_cells + 1, np.int64)
         types = [engine.unit_types.getUnitType(index) for index in range(len(UNIT_TYPES))]
         self.costs: NDArray[np.int32] = np.array([kind.cost for kind in types], np.int32)
         sight = np.array([kind.sightRadius for kind in types], np.int32)
@@ -92,7 +92,7 @@ class Observer:
         # What the kernels are given at each step, but for the fresh arrays.
         games = engine.records, self._starts
         self.lanes = np.array([engine.lane_game, engine.lane_player], np.int64)
-        sorting = self.sight, board.width, options.max_steps, keys
+        sorting = self.sight, engine.width, options.max_steps, keys
         self._to_sort = *games, self.headers, self.lanes, *sorting, self._units
         self._sight = Sight(
             *games,

@@ -83,14 +83,15 @@ def plan_games(
     """The games of `num_envs` lanes: those between two lanes first.
 
     Args:
-        maps: taken in turns by the games; all of one size.
+        maps: taken in turns by the games.
         selfplay: how many lanes play each other, two by two.
         opponents: the bots of the other lanes: one name, one per lane, or how many lanes play each; None: the
             usual one, which `partial_observability` decides.
-        side: which player the lanes against bots are: 0, 1, "both" in turns, or one for each of them.
+        side: which player the lanes against bots are: 0, 1, "both" in turns on each map, or one for each of
+            them.
 
     Raises:
-        ValueError: an unknown name, numbers that don't fit, or maps of different sizes.
+        ValueError: an unknown name, or numbers that don't fit.
     """
     num_envs = whole_number("num_envs", num_envs)
     is_whole = isinstance(selfplay, (int, np.integer)) and not isinstance(selfplay, bool)
@@ -101,7 +102,7 @@ def plan_games(
         usual = USUAL_BOT_PARTIAL if partial_observability else USUAL_BOT
         opponents = [usual] * (num_envs - selfplay)
     pairs, bots = selfplay // 2, _bots(num_envs - selfplay, opponents)
-    sides = _sides(side, pairs, len(bots))
+    sides = _sides(side, pairs, len(bots), len(boards))
     players = [(None, 0)] * pairs + list(zip(bots, sides, strict=True))
     return [GameSetup(boards[game % len(boards)], bot, lane) for game, (bot, lane) in enumerate(players)]
 
@@ -117,7 +118,7 @@ def plan_arguments(games: Sequence[GameSetup]) -> dict[str, Any]:
     }
 
 
-def _sides(side: Side, first: int, count: int) -> list[int]:
+def _sides(side: Side, first: int, count: int, num_maps: int) -> list[int]:
     """The players that the lanes of `count` games against bots are; `first` is the first game's index."""
     if isinstance(side, Iterable) and not isinstance(side, str):
         sides = list(side)
@@ -125,7 +126,9 @@ def _sides(side: Side, first: int, count: int) -> list[int]:
             raise ValueError(f"side: expected 0 or 1 for each of {count} lanes against bots, got {sides!r}")
         return [int(player) for player in sides]
     if isinstance(side, str) and side == "both":
-        return [(first + k) % 2 for k in range(count)]
+        # With an even number of maps, each would always have the same side: so sides change after each round.
+        late = 1 - num_maps % 2
+        return [(game + late * (game // num_maps)) % 2 for game in range(first, first + count)]
     if not is_player(side):
         raise ValueError(f"side: expected 0, 1 or 'both', got {side!r}")
     return [int(side)] * count
@@ -139,14 +142,7 @@ def is_player(value: Any) -> bool:
 def _boards(maps: Sequence[str]) -> list[Map]:
     if isinstance(maps, str) or not maps:
         raise ValueError(f"maps: expected a list that names at least one map, got {maps!r}")
-    boards = [find_map(name) for name in maps]
-    for board in boards[1:]:
-        if board.size != boards[0].size:
-            raise ValueError(
-                f"maps: expected maps of one size, but {boards[0].name} is"
-                f" {boards[0].size} and {board.name} is {board.size}"
-            )
-    return boards
+    return [find_map(name) for name in maps]
 
 
 def _bots(count: int, opponents: Opponents) -> list[str]:

@@ -20,14 +20,14 @@ def _turn_rows(
     rows: NDArray[np.float32],
     offsets: NDArray[np.int64],
     turned: NDArray[np.bool_],
-    width: int,
-    height: int,
+    sizes: NDArray[np.int64],
     negated: NDArray[np.int64],
     swapped: NDArray[np.int64],
 ) -> None:
     """Turn the rows of the lanes that are `turned`, whose first two columns are x and y.
 
     Args:
+        sizes: width and height of each lane's map (2, L).
         negated: columns of offsets.
         swapped: pairs of columns (P, 2) that change places.
     """
@@ -36,7 +36,7 @@ def _turn_rows(
             continue
         for k in range(offsets[lane], offsets[lane + 1]):
             row = rows[k]
-            row[0], row[1] = width - 1 - row[0], height - 1 - row[1]
+            row[0], row[1] = sizes[0, lane] - 1 - row[0], sizes[1, lane] - 1 - row[1]
             for column in negated:
                 row[column] = 0.0 - row[column]
             for p in range(len(swapped)):
@@ -86,8 +86,8 @@ class Perspective:
     """
 
     def __init__(self, engine: MicroRTSEngine, space: EntitySpace) -> None:
-        board = engine.games[0].map
-        self._size = board.width, board.height
+        maps = [engine.games[game].map for game in engine.lane_game]
+        self._sizes = np.array([[board.width for board in maps], [board.height for board in maps]])
         self.turned: NDArray[np.bool_] = engine.lane_player == 1  # (lanes,)
         self._columns = {name: _columns(names) for name, names in space.entities.items()}
         order: Any = space.actions["order"]
@@ -100,7 +100,7 @@ class Perspective:
     def turn_entities(self, entities: Mapping[str, RaggedArray]) -> None:
         """Turn rows of features (N, F), whose first two are x and y, in place."""
         for name, rows in entities.items():
-            _turn_rows(rows.values, rows.offsets, self.turned, *self._size, *self._columns[name])
+            _turn_rows(rows.values, rows.offsets, self.turned, self._sizes, *self._columns[name])
 
     def turn_mask(self, mask: ActionMask) -> ActionMask:
         """The masks of orders (A, C), in fresh arrays."""

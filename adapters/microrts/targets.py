@@ -65,7 +65,7 @@ class EntityTargets:
         self._perspective = perspective
         self._engine = engine
         self._space = space
-        self._width = engine.games[0].map.width
+        self._width = engine.width
         bounds = order.offsets
         columns = [np.arange(bounds[k], bounds[k + 1]) for k in UNTARGETED_COMPONENTS]
         columns[0] = np.array(UNTARGETED_KINDS)

@@ -60,8 +60,9 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         opponents: the bots: one name, one per lane, or a dict of how many lanes play each; None: coacAI,
             or POLightRush under partial observability, where coacAI can't play.
         selfplay: how many lanes play each other: 0 and 1, 2 and 3, …; the lanes against bots come after them.
-        side: which player the lanes against bots are: 0 (upper left), 1, "both" in turns, or one for each.
-        maps: several maps of one size, which the games take in turns, instead of `map`.
+        side: which player the lanes against bots are: 0 (upper left), 1, "both" in turns on each map, or one
+            for each.
+        maps: several maps, of any sizes, which the games take in turns, instead of `map`.
         reward_weights: by name or six numbers; None: those of the papers.
         final_reward_weights: likewise: the weights go there from `reward_weights`, linearly with the progress
             that a trainer tells by `set_progress`; None: they stay.
@@ -76,8 +77,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         reward_weights: float64 (6,), those of the next step.
 
     Raises:
-        ValueError: an unknown map or bot (the nearest name is given), maps of different sizes, or an option
-            out of its range.
+        ValueError: an unknown map or bot (the nearest name is given), or an option out of its range.
         TypeError: an unknown option.
         EngineMissingError: gym-microrts, JPype or Java is not there.
         gymnasium.error.DependencyNotInstalled, RuntimeError: a window without pygame, or without a display.

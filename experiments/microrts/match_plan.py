@@ -12,7 +12,7 @@ import tyro
 from ...adapters.microrts import Options, check_bot, check_installed, check_options, find_map, weights_array
 from ...files import parse_json, read_regular
 from ...trainers import CheckpointError, checkpoint_paths, read_checkpoint, step_of
-from ..arguments import Pairs, check_at_least
+from ..arguments import Names, Pairs, check_at_least
 from ..config import read_run_config
 from ..environments import EnvConfig
 from ..errors import UserError
@@ -35,11 +35,11 @@ class MicroRTSEvalArguments:
     """Games against each bot on each map."""
     map: str | None = None
     """The map (default: the run's)."""
-    maps: tuple[str, ...] = ()
+    maps: Names = ()
     """Several maps."""
     side: Literal["both", "0", "1"] = "both"
     """The side of the agent; both: half of the games each."""
-    bots: tuple[str, ...] = ()
+    bots: Names = ()
     """The bots to play (default: the thirteen of the papers, and mayari)."""
     fast: bool = False
     """Leave out the search bots, which take 10 to 100 ms per step."""

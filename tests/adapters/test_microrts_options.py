@@ -40,7 +40,7 @@ def test_wrong_names_are_told_with_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("options", "facts"),
     [
-        ({"maps": [BOARD, "basesWorkers16x16"]}, ["basesWorkers8x8 is 8x8", "basesWorkers16x16 is 16x16"]),
+        ({"maps": [BOARD, "basesWorkers8x9"]}, ["map", "'basesWorkers8x9'"]),
         ({"maps": ()}, ["maps", "()"]),
         ({"maps": BOARD}, ["maps", "list", f"'{BOARD}'"]),
         ({"opponents": {"coacAI", "passiveAI"}}, ["opponents", "list", "dict", "'passiveAI'"]),
@@ -72,3 +72,13 @@ def test_numpys_whole_numbers_are_taken() -> None:
         assert env.options == ez.microrts.Options(max_steps=2) and [game.side for game in env.games] == [1, 1]
     with raises(TypeError, "num_envs", 2.0):
         make(2.0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("num_maps", [1, 2, 3, 4])
+@pytest.mark.parametrize("selfplay", [0, 2])
+def test_both_sides_of_every_map_are_played(num_maps: int, selfplay: int) -> None:
+    maps = [BOARD, "NoWhereToRun9x8", "basesWorkers12x12", "basesWorkers16x16"][:num_maps]
+    lanes = 2 * num_maps
+    games = ez.microrts.plan_games(maps, selfplay + lanes, selfplay, ["passiveAI"] * lanes, "both")
+    played = [(game.map.name, game.side) for game in games if game.bot is not None]
+    assert sorted(played) == sorted((name, side) for name in maps for side in (0, 1))

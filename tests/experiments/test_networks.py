@@ -65,6 +65,18 @@ def test_the_weights_follow_from_the_seed(venv: EntityVectorEnv) -> None:
     assert all((first[name] == second[name]).all() for name in first)
 
 
+def test_a_network_of_maps_is_as_large_as_the_largest_of_several() -> None:
+    maps = ["basesWorkers8x8", "NoWhereToRun9x8", "EightBasesWorkers16x12"]
+    env = EnvConfig(PLANES.id, 3, {**PLANES.kwargs, "maps": maps})
+    with ez.make_vec(env.id, env.num_envs, **env.kwargs) as venv:
+        config = TrainConfig(env, "UnitActionNet", baseline={"hidden": 8, "channels": [4]})
+        network = make_policy(config, venv)
+        assert isinstance(network, ez.baselines.UnitActionNet)
+        assert (network.map.height, network.map.width) == (12, 16)
+        batch = venv.reset(seed=1)[0]
+        venv.step(network.act(batch, np.random.default_rng(1)).actions)
+
+
 def test_all_components_count_where_the_configuration_says_so(venv: EntityVectorEnv) -> None:
     batch, _ = venv.reset(seed=0)
     small = {"n_layer": 1, "d_hidden": 8}

@@ -23,7 +23,7 @@ class BotAdviser:
     Args:
         columns: of the games.
         partial: whether the bot sees only what its units see.
-        num_cells: of the board.
+        num_cells: as many as the board has, or more.
         game: the index of the game.
         player: 0 or 1.
         name: the bot's.

@@ -55,18 +55,19 @@ class MicroRTSEngine:
     """Plays `games`: those between two lanes first, then those against bots. So are the lanes numbered.
 
     Args:
-        games: all on maps of one size.
+        games: on maps of any sizes.
         partial_observability: whether each player sees only what its units see.
         bot_timeout: seconds that a bot may take for a tick before its game is given up, see `watch`; None: it
             may take for ever. Then, and where no bot can hang, everything is played in the calling thread.
 
     Attributes:
+        height, width: of a board that holds every game's map; on all maps a cell is y * width + x.
         records: int32, what `read` or `glance` has read of all games, see `records`.
         masks: int32 (games, height, width, MASK_SIZE): what `read` has read of the units that may be
             given orders; only ones are written, so the reader clears the rows that it has taken.
         orders: int32 (lanes, 1 + height * width, 1 + ORDER_SIZE): a lane's first row begins with how many
             orders it gives, each of which has one of the next rows: the cell of a unit of this lane that may
-            be given one, y * width + x, and the order. Units that are given none wait for a tick. Rows behind
+            be given one, and the order. Units that are given none wait for a tick. Rows behind
             them are not looked at.
         read_orders: Java's handle that reads a lane's orders, see `tick.order_reader`.
         rewards: float64 (lanes, 6), the raw rewards of the last step.
@@ -82,6 +83,8 @@ class MicroRTSEngine:
         bot_timeout: float | None = None,
     ) -> None:
         self.games = tuple(games)
+        self.height = max(game.map.height for game in games)
+        self.width = max(game.map.width for game in games)
         self._partial, self._bot_timeout = partial_observability, bot_timeout
         self.num_selfplay = sum(game.bot is None for game in games)
         if any(game.bot is None for game in games[self.num_selfplay :]):
@@ -225,7 +228,7 @@ class MicroRTSEngine:
 
     def adviser(self, bot: str, game: int, player: int) -> BotAdviser:
         """Return a bot that says what `player` should do in `game`; see `BotAdviser`."""
-        cells = self.games[0].map.height * self.games[0].map.width
+        cells = self.height * self.width
         common = self._handles, self.columns, self.unit_types, self._partial, cells
         return BotAdviser(*common, game, player, bot, self._bot_timeout)
 
@@ -236,8 +239,7 @@ class MicroRTSEngine:
     # -- set-up ---------------------------------------------------------------------------------------------
 
     def _make_buffers(self) -> None:
-        board = self.games[0].map
-        height, width, count = board.height, board.width, len(self.games)
+        height, width, count = self.height, self.width, len(self.games)
         cells = height * width
         make = self._handles.buffer
         self._record_buffer, self.records = make(np.int32, count * (len(HEADER) + cells * len(UNIT)))
@@ -282,8 +284,8 @@ class MicroRTSEngine:
             what runs each and for which games; and, where no bot is watched, what does all of it.
         """
         handles, watch, between = self._handles, self.watch, self.num_selfplay
-        width, row_size = self.games[0].map.width, 1 + ORDER_SIZE
-        self.read_orders = order_reader(handles, self.unit_types, self._order_buffer, row_size, width)
+        row_size = 1 + ORDER_SIZE
+        self.read_orders = order_reader(handles, self.unit_types, self._order_buffer, row_size, self.width)
         read, rewards = self.read_orders, self._reward_buffer
         tick = Tick(handles, self.columns, read, rewards, partial_observability, watch)
         spans = [(0, between), (between, len(self.games))]

@@ -1,4 +1,4 @@
-"""The maps that come with the engine."""
+"""The maps that come with the engine, and those in files of one's own."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 from .jvm import engine_folder
 from .names import unknown
 
+#: The types of units, as files name them.
+_TYPES = ("Resource", "Base", "Barracks", "Worker", "Light", "Heavy", "Ranged")
+
 
 @dataclass(frozen=True)
 class Map:
     """One map: its file, and what does not change while it is played."""
 
-    name: str
+    name: str  # or the path as it was given
     path: Path
     width: int
     height: int
@@ -44,22 +47,65 @@ def map_names() -> list[str]:
     return list(_files(engine_folder()))
 
 
-@functools.cache
 def find_map(name: str) -> Map:
-    """The map of that name ("basesWorkers16x16").
+    """The map of that name ("basesWorkers16x16"), or in a file ("maps/mine.xml") of the engine's format.
 
     Raises:
         ValueError: there is none; the nearest name is given. Or the engine can't load it.
         EngineMissingError: gym-microrts is not installed.
     """
+    if name.endswith(".xml"):
+        return _read_map(name, Path(name).absolute())  # Java stays in the folder that it was started in
+    return _named_map(name)
+
+
+@functools.cache
+def _named_map(name: str) -> Map:
     files = _files(engine_folder())
     if name not in files:
         raise ValueError(unknown("map", name, files))
-    root = ElementTree.parse(files[name]).getroot()
-    if any(unit.tag != "rts.units.Unit" for unit in root.iterfind("units/*")):
-        raise ValueError(f"MicroRTS can't play the map {name!r}: the engine no longer reads its file format")
-    width, height = int(root.attrib["width"]), int(root.attrib["height"])
+    return _read_map(name, files[name])
+
+
+def _read_map(name: str, path: Path) -> Map:
+    try:
+        root = ElementTree.parse(path).getroot()
+        width, height = int(root.attrib["width"]), int(root.attrib["height"])
+    except (OSError, ElementTree.ParseError, KeyError, ValueError) as error:
+        raise ValueError(f"MicroRTS can't read the map {name!r}: {error!r}") from error
     terrain = "".join((root.findtext("terrain") or "").split())
     cells = np.flatnonzero(np.array(list(terrain)) == "1")
     walls = np.stack([cells % width, cells // width], 1).astype(np.int32)
-    return Map(name, files[name], width, height, walls)
+    board = Map(name, path, width, height, walls)
+    problem = _problem(board, terrain, root)
+    if problem:
+        raise ValueError(f"MicroRTS can't play the map {name!r}: {problem}")
+    return board
+
+
+def _problem(board: Map, terrain: str, root: ElementTree.Element) -> str | None:
+    """Return why the engine can't play a map, where the engine itself would not say so; None: it can."""
+    if len(terrain) != board.width * board.height or not set(terrain) <= {"0", "1"}:
+        return f"terrain: expected 0 or 1 for each of {board.size} cells, got {len(terrain)} characters"
+    if [player.get("ID") for player in root.iterfind("players/*")] != ["0", "1"]:
+        return "players: expected two, with ID 0 and 1"
+    taken = set(map(tuple, board.walls.tolist()))
+    ids: set[str | None] = set()
+    for unit in root.iterfind("units/*"):
+        told = f"unit {unit.get('ID')}"
+        if unit.tag != "rts.units.Unit":
+            return "the engine no longer reads its file format"
+        if unit.get("type") not in _TYPES:
+            return f"{told}: type: expected one of {', '.join(_TYPES)}, got {unit.get('type')!r}"
+        if unit.get("player") not in ("-1", "0", "1"):
+            return f"{told}: player: expected -1, 0 or 1, got {unit.get('player')!r}"
+        place = unit.get("x", ""), unit.get("y", "")
+        inside = all(text.isdecimal() for text in place)
+        x, y = map(int, place) if inside else (0, 0)
+        if not inside or x >= board.width or y >= board.height:
+            return f"{told}: x, y: expected a cell of {board.size}, got {', '.join(place)}"
+        if (x, y) in taken or unit.get("ID") in ids:
+            return f"{told}: its ID, or its cell {x}, {y}, is another unit's or a wall's"
+        taken.add((x, y))
+        ids.add(unit.get("ID"))
+    return None

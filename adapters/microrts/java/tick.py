@@ -134,7 +134,7 @@ def order_reader(handles: Handles, unit_types: Any, orders: Any, row_size: int, 
     Args:
         orders: an IntBuffer of rows: the first says how many follow, each of these a cell and an order.
         row_size: of how many ints a row is.
-        width: of the board.
+        width: of the widest map: a cell is y * width + x.
     """
     row = handles.jpype.JArray(handles.jpype.JInt)(row_size)
     read_row = handles.dropping_result(

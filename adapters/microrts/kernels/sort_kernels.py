@@ -68,7 +68,7 @@ def sort_units(
         starts, headers: filled as by `read_headers`.
         lanes: each lane's game and player (2, L).
         sight: how far each unit type sees, in cells (7,); empty: everything is seen.
-        width: of the board.
+        width: of the widest map: a cell is y * width + x.
         keys: room for a number per cell, and one more.
         units: room for all units that lanes may see; filled with the places of their records, lane by lane.
         offsets: filled with where each lane's own units, enemy's, resources and own units that may be given

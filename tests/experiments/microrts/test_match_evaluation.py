@@ -184,6 +184,8 @@ def test_an_interrupt_leaves_what_was_finished(
         (["--random", "--map", "baseWorkers8x8"], "no map 'baseWorkers8x8'; did you mean 'basesWorkers8x8'?"),
         (["--random", "--map", "a", "--maps", "b"], "give --map or --maps, not both"),
         (["--random", "--bots", "rojo", "rojo"], "--bots names one twice: rojo rojo"),
+        (["--random", "--bots", "coacAI, cocAI"], "MicroRTS has no bot 'cocAI'; did you mean 'coacAI'?"),
+        (["--random", "--bots", "rojo,rojo"], "--bots names one twice: rojo rojo"),
         (["--random", "--bots", "rojo", "--fast"], "give --bots or --fast, not both"),
         (["--random", "--games", "1"], "--games: expected at least 2, got 1"),
         (["--random", "--options", "feature=planes"], "no option 'feature'; did you mean 'features'?"),

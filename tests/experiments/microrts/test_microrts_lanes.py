@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from entitize.experiments import EnvConfig, EvalConfig, board_of, held_out, make_environments, with_lanes
+from entitize.experiments import EnvConfig, EvalConfig, boards_of, held_out, make_environments, with_lanes
 
 MIX = {"coacAI": 18, "randomBiasedAI": 2, "lightRushAI": 2, "workerRushAI": 2}
 
@@ -61,7 +61,7 @@ def test_an_agent_is_judged_against_the_bots_that_it_was_trained_against() -> No
     }
 
 
-def test_the_board_is_the_map_or_the_first_of_several() -> None:
-    assert board_of("MicroRTS/basesWorkers16x16", {}).size == "16x16"
-    maps = ["NoWhereToRun9x8", "NoWhereToRun9x8"]
-    assert board_of("MicroRTS/basesWorkers16x16", {"maps": maps}).size == "9x8"
+def test_the_boards_are_the_map_or_the_several_that_are_given() -> None:
+    assert [board.size for board in boards_of("MicroRTS/basesWorkers16x16", {})] == ["16x16"]
+    boards = boards_of("MicroRTS/basesWorkers16x16", {"maps": ["NoWhereToRun9x8", "basesWorkers8x8"]})
+    assert [board.size for board in boards] == ["9x8", "8x8"]
