@@ -33,7 +33,7 @@ SPACE = ez.EntitySpace(
 )
 
 
-def random_dataset(path: Path, count: int = 60, seed: int = 0) -> EntityDataset:
+def random_dataset(path: Path, count: int = 60, seed: int = 0, scale: float = 1.0) -> EntityDataset:
     rng = np.random.default_rng(seed)
     SPACE.seed(seed)
     batch = batch_observations(SPACE, [SPACE.sample() for _ in range(count)])
@@ -44,7 +44,7 @@ def random_dataset(path: Path, count: int = 60, seed: int = 0) -> EntityDataset:
         lane=np.zeros(count, np.int32),
         episode=np.arange(count) // 5,
         step=(np.arange(count) % 5).astype(np.int32),
-        reward=rng.normal(size=count).astype(np.float32),
+        reward=(scale * rng.normal(size=count)).astype(np.float32),
         terminated=ends,
         truncated=np.zeros(count, bool),
         final=np.zeros(count, bool),
@@ -158,6 +158,18 @@ def test_returns_are_discounted_to_the_end_of_the_episode(tmp_path: Path) -> Non
     rewards = dataset.column("reward").reshape(3, 5).astype(np.float64)
     expected = [[sum(r[t + k] * 0.5**k for k in range(5 - t)) for t in range(5)] for r in rewards]
     np.testing.assert_allclose(found.returns.reshape(3, 5), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
+def test_errors_of_values_count_in_units_of_the_variance_of_returns(scale: float, tmp_path: Path) -> None:
+    dataset = random_dataset(tmp_path / "plays", scale=scale)
+    rewards = dataset.column("reward").reshape(-1, 5).astype(np.float64)
+    returns = [[sum(r[t + k] * 0.5**k for k in range(5 - t)) for t in range(5)] for r in rewards]
+    net = ez.RogueNet(SPACE, SPACE.actions, d_model=8, n_layer=1)
+    config = ez.BehaviorCloningConfig(epochs=1, held_out=0.0, vf_coef=0.3, gamma=0.5)
+    losses = ez.BehaviorCloning(net, dataset, config).train()
+    of_values = losses["losses/loss"] + losses["losses/log_likelihood"]
+    assert of_values == pytest.approx(0.3 * losses["losses/value_loss"] / np.var(returns), rel=1e-4)
 
 
 def test_early_stopping_keeps_the_best_weights(plays: Path) -> None:

@@ -96,7 +96,8 @@ class BehaviorCloning:
             policy.parameters(), config.learning_rate, self.device, options
         )
         learner = FusedCloningLearner if isinstance(policy, RogueNet) else TorchCloningLearner
-        self.learner: TorchCloningLearner = learner(policy, policy, self.optimizer, config)
+        scaled = replace(config, vf_coef=config.vf_coef / self.demonstrations.returns_variance)
+        self.learner: TorchCloningLearner = learner(policy, policy, self.optimizer, scaled)
         self.rng = np.random.default_rng(config.seed)
         self.epoch = self.step = 0
         self.elapsed_seconds = 0.0

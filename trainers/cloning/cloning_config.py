@@ -43,7 +43,8 @@ class BehaviorCloningConfig:
     ent_coef: float = 0.0
     """Weight of the entropy bonus, which keeps a policy from becoming deterministic."""
     vf_coef: float = 0.0
-    """Weight of the regression of values on the discounted rewards that followed; 0: none."""
+    """Weight of the regression of values on the discounted rewards that followed; 0: none. Squared errors
+    count in units of these rewards' variance, so the weight means the same for rewards of any size."""
     gamma: float = 0.99
     """Discount of these rewards."""
     adam_eps: float = 1e-5

@@ -48,6 +48,7 @@ class Demonstrations:
 
     Attributes:
         learned, held_out: rows of the dataset to learn from, and to evaluate on.
+        returns_variance: of the discounted rewards that followed the rows to learn from; 1 if they are equal.
         dropped: how many steps had an action that the mask forbids, per action.
 
     Raises:
@@ -80,6 +81,7 @@ class Demonstrations:
         is_held_out = np.isin(numbers, episodes[:count])
         self.learned: NDArray[np.int64] = rows[~is_held_out]
         self.held_out: NDArray[np.int64] = rows[is_held_out]
+        self.returns_variance = float(self._returns[self.learned].var(dtype=np.float64)) or 1.0
 
     def gather(self, rows: ArrayLike) -> Demonstration:
         """Return the steps at `rows` (B,) of the dataset."""
