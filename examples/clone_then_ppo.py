@@ -24,13 +24,24 @@ from typing import NamedTuple
 
 
 class Map(NamedTuple):
-    """A map of μRTS: its configuration for PPO, and the discount factor there."""
+    """How to go about a map of μRTS."""
 
     config: str
+    """The configuration of PPO."""
     gamma: float
+    """The discount factor there."""
+    steps: int
+    """Steps to record in each lane."""
+    epochs: int
+    """Passes over them."""
+    ppo: tuple[str, ...]
+    """Options of PPO. The penalty for leaving the clone is in units of the rewards that PPO learns from."""
 
 
-MAPS = {"8x8": Map("microrts_8x8", 0.997), "16x16": Map("microrts", 0.999)}
+MAPS = {
+    "8x8": Map("microrts_8x8", 0.997, 84_000, 3, ("--ppo.start-kl-coef", "0.05")),
+    "16x16": Map("microrts", 0.999, 50_000, 10, ("--ppo.normalize-rewards", "--ppo.start-kl-coef", "0.005")),
+}
 NETWORK = ("--net.d-model", "32", "--net.n-layer", "2", "--net.n-head", "4")
 #: As in the configurations, so that the cloned values are those of PPO's rewards.
 GAMES = (
@@ -59,9 +70,9 @@ def entitize(*words: object) -> None:
 
 
 def record(folder: Path, chosen: argparse.Namespace) -> None:
-    """Record the bot for so many steps of 16 lanes."""
+    """Record the bot in 16 lanes."""
     shutil.rmtree(folder / "plays.part", ignore_errors=True)
-    lanes = ("--num-envs", 16, "--seed", 1, "--steps", chosen.record_steps)
+    lanes = ("--num-envs", 16, "--seed", 1, "--steps", chosen.record_steps or MAPS[chosen.map].steps)
     words = ("record", f"MicroRTS/basesWorkers{chosen.map}", "--bots", chosen.bot, *lanes)
     entitize(*words, "--out", folder / "plays.part", "--kwargs", *GAMES)
     (folder / "plays.part").rename(folder / "plays")
@@ -76,7 +87,7 @@ def train(run: Path, config: str, minutes: float, *options: object) -> subproces
 
 def clone_then_ppo(folder: Path, chosen: argparse.Namespace) -> None:
     """Record, clone, and train from the clone for the rest of the minutes."""
-    clock, config, gamma = folder / "times.json", *MAPS[chosen.map]
+    clock, way = folder / "times.json", MAPS[chosen.map]
     minutes: dict[str, float] = json.loads(clock.read_text()) if clock.exists() else {}
 
     def note(stage: str, began: float) -> None:
@@ -92,7 +103,7 @@ def clone_then_ppo(folder: Path, chosen: argparse.Namespace) -> None:
         # A stop of this short stage throws it away, so that its time is that of one run.
         shutil.rmtree(folder / "clone", ignore_errors=True)
         began = time.time()
-        options = ("--cloning.vf-coef", 0.5, "--cloning.gamma", gamma, "--cloning.epochs", 3)
+        options = ("--cloning.vf-coef", 0.5, "--cloning.gamma", way.gamma, "--cloning.epochs", way.epochs)
         entitize("clone", folder / "plays", "--run", folder / "clone", *NETWORK, *options)
         note("clone", began)
     left = chosen.minutes - minutes["record"] - minutes["clone"]
@@ -100,9 +111,8 @@ def clone_then_ppo(folder: Path, chosen: argparse.Namespace) -> None:
         raise SystemExit(
             f"recording and cloning took all of the {chosen.minutes:g} minutes: give more --minutes"
         )
-    penalty = ("--ppo.start-kl-coef", 0.05, "--ppo.start-kl-share", 0.5)
-    warm = ("--ppo.value-warmup-steps", 100_000, *penalty)
-    finish(train(folder / "ppo", config, left, "--init-from", folder / "clone", *warm))
+    warm = ("--ppo.value-warmup-steps", 100_000, "--ppo.start-kl-share", 0.5, *way.ppo)
+    finish(train(folder / "ppo", way.config, left, "--init-from", folder / "clone", *warm))
 
 
 def main() -> None:
@@ -113,7 +123,7 @@ def main() -> None:
     parser.add_argument("--map", choices=list(MAPS), default="8x8")
     parser.add_argument("--bot", default="mayari")
     parser.add_argument("--minutes", type=float, default=120.0, help="in total, for each of the two ways")
-    parser.add_argument("--record-steps", type=int, default=84_000, help="in each of 16 lanes")
+    parser.add_argument("--record-steps", type=int, help="in each of 16 lanes; default: the map's")
     parser.add_argument("--games", type=int, default=100, help="against each bot")
     chosen = parser.parse_args()
     folder: Path = chosen.folder
