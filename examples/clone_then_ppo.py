@@ -39,8 +39,24 @@ class Map(NamedTuple):
 
 
 MAPS = {
-    "8x8": Map("microrts_8x8", 0.997, 84_000, 3, ("--ppo.start-kl-coef", "0.05")),
-    "16x16": Map("microrts", 0.999, 50_000, 10, ("--ppo.normalize-rewards", "--ppo.start-kl-coef", "0.005")),
+    "8x8": Map(
+        "microrts_8x8",
+        0.997,
+        84_000,
+        3,
+        ("--ppo.value-warmup-steps", "100000", "--ppo.start-kl-coef", "0.05"),
+    ),
+    "16x16": Map(
+        "microrts",
+        0.999,
+        50_000,
+        10,
+        (
+            *("--ppo.value-warmup-steps", "200000", "--ppo.start-kl-coef", "0.005"),
+            *("--ppo.normalize-rewards", "--ppo.learning-rate", "0.0001", "--ppo.ent-coef", "0.001"),
+            *("--env.kwargs", "reward_weights={win_loss: 10}"),  # what leads to winning, the clone can do
+        ),
+    ),
 }
 NETWORK = ("--net.d-model", "32", "--net.n-layer", "2", "--net.n-head", "4")
 #: As in the configurations, so that the cloned values are those of PPO's rewards.
@@ -111,8 +127,8 @@ def clone_then_ppo(folder: Path, chosen: argparse.Namespace) -> None:
         raise SystemExit(
             f"recording and cloning took all of the {chosen.minutes:g} minutes: give more --minutes"
         )
-    warm = ("--ppo.value-warmup-steps", 100_000, "--ppo.start-kl-share", 0.5, *way.ppo)
-    finish(train(folder / "ppo", way.config, left, "--init-from", folder / "clone", *warm))
+    start = ("--init-from", folder / "clone", "--ppo.start-kl-share", 0.5)
+    finish(train(folder / "ppo", way.config, left, *start, *way.ppo))
 
 
 def main() -> None:
