@@ -118,8 +118,8 @@ def test_a_map_in_a_file_is_played_as_one_that_has_a_name(
         ("<terrain>0", "<terrain>", ["terrain", "9x8", 71]),
         ("<terrain>0", "<terrain>2", ["terrain", "9x8", 72]),
         ('<rts.Player ID="1"', '<rts.Player ID="2"', ["players", 0, 1]),
-        ('width="9"', 'size="9"', ["'width'"]),
-        ("<terrain>", "<", ["ParseError"]),
+        ('width="9"', 'size="9"', ["width, height", "None, 8"]),
+        ("<terrain>", "<", ["no XML"]),
     ],
 )
 def test_what_is_wrong_in_a_file_is_told(tmp_path: Path, old: str, new: str, facts: list[object]) -> None:
@@ -132,5 +132,5 @@ def test_what_is_wrong_in_a_file_is_told(tmp_path: Path, old: str, new: str, fac
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with raises(ValueError, "none.xml"):
+    with raises(ValueError, "none.xml", "No such file"):
         make([str(tmp_path / "none.xml")])

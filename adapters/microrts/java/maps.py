@@ -71,8 +71,15 @@ def _read_map(name: str, path: Path) -> Map:
     try:
         root = ElementTree.parse(path).getroot()
         width, height = int(root.attrib["width"]), int(root.attrib["height"])
-    except (OSError, ElementTree.ParseError, KeyError, ValueError) as error:
-        raise ValueError(f"MicroRTS can't read the map {name!r}: {error!r}") from error
+    except OSError as error:
+        raise ValueError(f"MicroRTS can't read the map {name!r}: {error.strerror}") from error
+    except ElementTree.ParseError as error:
+        raise ValueError(f"MicroRTS can't read the map {name!r}: it is no XML: {error}") from error
+    except (KeyError, ValueError) as error:
+        raise ValueError(
+            f"MicroRTS can't read the map {name!r}: width, height: expected whole numbers, got"
+            f" {root.get('width')}, {root.get('height')}"
+        ) from error
     terrain = "".join((root.findtext("terrain") or "").split())
     cells = np.flatnonzero(np.array(list(terrain)) == "1")
     walls = np.stack([cells % width, cells // width], 1).astype(np.int32)
