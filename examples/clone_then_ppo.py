@@ -59,7 +59,7 @@ MAPS = {
     ),
 }
 NETWORK = ("--net.d-model", "32", "--net.n-layer", "2", "--net.n-head", "4")
-#: As in the configurations, so that the cloned values are those of PPO's rewards.
+#: As in the configurations. On 8x8 these are PPO's rewards too; on 16x16 the value warm-up changes them.
 GAMES = (
     *("features=units", "max_steps=2000", "side=both", "perspective=player"),
     "opponents={coacAI: 4, workerRushAI: 4, lightRushAI: 4, mayari: 2, randomBiasedAI: 2}",
