@@ -13,6 +13,7 @@ from ..adapters.microrts import Map, find_map
 from ..adapters.procgen import GAMES
 from ..experiments import TrainConfig, UserError, check_at_least, parse
 from ..experiments.ablations import Study, ablation_config, find_study, read_studies
+from ..experiments.arguments import split_names
 from ..experiments.config_file import plain
 from ..experiments.errors import unknown
 from ..experiments.queue import (
@@ -149,7 +150,7 @@ def _config_of(board: Map, network: str) -> str:
 
 
 def _boards(words: Sequence[str]) -> list[Map]:
-    asked = [name.strip() for word in words for name in word.split(",") if name.strip()]
+    asked = split_names(words)
     full = [f"basesWorkers{name}" if re.fullmatch(r"\d+x\d+", name) else name for name in asked]
     try:
         return [find_map(name) for name in dict.fromkeys(full)]

@@ -79,15 +79,20 @@ def named_values(metavar: str, read: Callable[[str], Any], show: Callable[[Any],
 
 #: A dict on the command line: `--env.kwargs num_levels=200 distribution_mode=easy`, values as in YAML.
 Pairs = Annotated[dict[str, Any], named_values("NAME=VALUE", number, str)]
+
+
+def split_names(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the names in words such as "maze,heist"."""
+    return tuple(name.strip() for word in words for name in word.split(",") if name.strip())
+
+
 #: Names on the command line, with commas or spaces between them: `--maps A,B` or `--maps A B`.
 Names = Annotated[
     tuple[str, ...],
     tyro.constructors.PrimitiveConstructorSpec(
         nargs="*",
         metavar="A,B",
-        instance_from_str=lambda words: tuple(
-            name.strip() for word in words for name in word.split(",") if name.strip()
-        ),
+        instance_from_str=split_names,
         is_instance=lambda value: isinstance(value, tuple),
         str_from_instance=list,
     ),

@@ -127,8 +127,8 @@ def _sides(side: Side, first: int, count: int, num_maps: int) -> list[int]:
         return [int(player) for player in sides]
     if isinstance(side, str) and side == "both":
         # With an even number of maps, each would always have the same side: so sides change after each round.
-        late = 1 - num_maps % 2
-        return [(game + late * (game // num_maps)) % 2 for game in range(first, first + count)]
+        shift = int(num_maps % 2 == 0)
+        return [(game + shift * (game // num_maps)) % 2 for game in range(first, first + count)]
     if not is_player(side):
         raise ValueError(f"side: expected 0, 1 or 'both', got {side!r}")
     return [int(side)] * count

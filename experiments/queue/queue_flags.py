@@ -14,7 +14,7 @@ import tyro
 from ...ragged import available_cores
 from ...trainers import PPOConfig
 from ...trainers.learners import find_device
-from ..arguments import check_at_least, parse
+from ..arguments import check_at_least, parse, split_names
 from ..config import TrainArguments, TrainConfig, find_config, with_flags_over_file
 from ..config_file import read_config
 from ..errors import UserError, unknown
@@ -168,12 +168,12 @@ def names(what: str, words: Sequence[str], known: Iterable[str]) -> list[str]:
     """
     known = list(known)
     chosen: list[str] = []
-    for name in (part.strip() for word in words for part in word.split(",")):
+    for name in split_names(words):
         if name == "all":
             chosen += known
         elif name in known:
             chosen.append(name)
-        elif name:
+        else:
             raise unknown(what, name, known)
     if not chosen:
         raise UserError(f"{what}: expected at least one of {', '.join(known)}, got none")

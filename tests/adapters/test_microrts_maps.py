@@ -119,6 +119,7 @@ def test_a_map_in_a_file_is_played_as_one_that_has_a_name(
         ("<terrain>0", "<terrain>2", ["terrain", "9x8", 72]),
         ('<rts.Player ID="1"', '<rts.Player ID="2"', ["players", 0, 1]),
         ('width="9"', 'size="9"', ["width, height", "None, 8"]),
+        ('width="9"', 'width="0"', ["width, height", "0, 8"]),
         ("<terrain>", "<", ["no XML"]),
     ],
 )

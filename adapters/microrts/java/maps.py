@@ -71,13 +71,15 @@ def _read_map(name: str, path: Path) -> Map:
     try:
         root = ElementTree.parse(path).getroot()
         width, height = int(root.attrib["width"]), int(root.attrib["height"])
+        if width < 1 or height < 1:
+            raise ValueError
     except OSError as error:
         raise ValueError(f"MicroRTS can't read the map {name!r}: {error.strerror}") from error
     except ElementTree.ParseError as error:
         raise ValueError(f"MicroRTS can't read the map {name!r}: it is no XML: {error}") from error
     except (KeyError, ValueError) as error:
         raise ValueError(
-            f"MicroRTS can't read the map {name!r}: width, height: expected whole numbers, got"
+            f"MicroRTS can't read the map {name!r}: width, height: expected whole numbers above 0, got"
             f" {root.get('width')}, {root.get('height')}"
         ) from error
     terrain = "".join((root.findtext("terrain") or "").split())
