@@ -27,8 +27,8 @@ class CloneArguments:
     Example: entitize clone plays/ --run runs/clone --net.d-model 32
     """
 
-    data: tyro.conf.Positional[Path]
-    """The folder of the dataset; `entitize record` writes one."""
+    data: tyro.conf.Positional[tuple[Path, ...]]
+    """The folders of the recorded play; `entitize record` writes one."""
     run: Path | None = None
     """The folder of this run (default: runs/clone-<time>)."""
     resume: bool = False
@@ -41,6 +41,8 @@ class CloneArguments:
     cloning: BehaviorCloningConfig = field(default_factory=BehaviorCloningConfig)
 
     def __post_init__(self) -> None:
+        if not self.data:
+            raise ValueError("name at least one folder of recorded play")
         if self.resume and self.run is None:
             raise ValueError("--resume needs the folder of the run: --run")
         if self.config is not None and self.init_from is not None:
@@ -58,13 +60,14 @@ def main(arguments: Sequence[str]) -> None:
         print(describe(trainer, metrics), flush=True)
 
     try:
-        dataset = EntityDataset(chosen.data)
+        dataset = EntityDataset(*chosen.data)
         trainer = BehaviorCloning(
             _network(chosen, dataset), dataset, chosen.cloning, run, resume=chosen.resume, callbacks=[show]
         )
         learned, held_out = len(trainer.demonstrations.learned), len(trainer.demonstrations.held_out)
         resumed = f", resumed after epoch {trainer.epoch}" if chosen.resume else ""
-        print(f"{chosen.data}: {learned:,} steps to learn from, {held_out:,} held out, in {run}{resumed}")
+        folders = ", ".join(map(str, chosen.data))
+        print(f"{folders}: {learned:,} steps to learn from, {held_out:,} held out, in {run}{resumed}")
         trainer.train()
     except FileExistsError as error:
         raise UserError(

@@ -19,6 +19,7 @@ from ..experiments import (
     TrainConfig,
     UserError,
     check_at_least,
+    load_agent,
     make_environments,
     parse,
     played,
@@ -51,6 +52,9 @@ class RecordArguments(AgentFlags):
     """Record the random policy instead."""
     bots: tuple[str, ...] = ()
     """Record these bots of μRTS instead, which the lanes take in turns."""
+    teacher: Path | None = None
+    """Record the most probable actions of this run's agent instead of those that are carried out, so that
+    `entitize clone` learns what it would do where the run gets to (DAgger)."""
     levels: Levels = "training"
     """Play on the levels of training, or on those that training did not see."""
 
@@ -61,6 +65,8 @@ class RecordArguments(AgentFlags):
             raise ValueError("give either --episodes or --steps, not both")
         if self.random and self.bots:
             raise ValueError("give either --random or --bots, not both")
+        if self.teacher and self.bots:
+            raise ValueError("give either --teacher or --bots, not both")
 
     def config(self) -> TrainConfig:
         """Return the run's configuration, or one of the environment that bots play in."""
@@ -85,9 +91,12 @@ def main(arguments: Sequence[str]) -> None:
         "levels": chosen.levels,
         "policy": _name(chosen),
     }
+    if chosen.teacher:
+        facts["teacher"] = str(chosen.teacher)
     episodes = chosen.episodes or (None if chosen.steps else 100)
     with thread_count(config.ppo.num_threads), make_environments(env) as venv:
         player = _player(chosen, venv)
+        teacher = load_agent(chosen.teacher, venv.single_observation_space) if chosen.teacher else None
         try:
             record(
                 venv,
@@ -98,6 +107,7 @@ def main(arguments: Sequence[str]) -> None:
                 deterministic=settings.deterministic,
                 seed=settings.seed,
                 metadata=facts,
+                teacher=teacher,
             )
         except FileExistsError as error:
             raise UserError(str(error)) from error
@@ -105,6 +115,11 @@ def main(arguments: Sequence[str]) -> None:
             if not chosen.bots:
                 raise
             raise UserError(str(error)) from error  # a bot raised something, or hangs
+    _report(chosen, player)
+
+
+def _report(chosen: RecordArguments, player: Any) -> None:
+    """Print what was recorded."""
     dataset = EntityDataset(chosen.out, verify=False)
     whole = [episode.total_reward for episode in dataset.episodes if episode.is_complete]
     mean = f", mean return {sum(whole) / len(whole):.2f}" if whole else ""

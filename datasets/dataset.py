@@ -6,7 +6,7 @@ import hashlib
 import json
 import mmap
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ class Episode:
 
 
 class EntityDataset:
-    """The recorded steps of a folder that a `DatasetWriter` wrote.
+    """The recorded steps of folders that a `DatasetWriter` wrote, one after another.
 
         dataset = ez.datasets.EntityDataset("plays")
         steps = dataset.gather(rng.choice(dataset.decisions, 2048))
@@ -48,32 +48,35 @@ class EntityDataset:
 
     Args:
         path: the folder.
+        more: further folders with the same spaces. Their episodes are numbered on.
         verify: compare each file with its checksum and every column with its space. This reads all files
             once. Leave it out only for files whose source you trust: a damaged one then gives wrong steps, or
             ends the process.
 
     Attributes:
+        paths: all folders; `path` is the first.
         space: the observation space; `space.actions` is the action space.
-        metadata: what the recording says about itself ("env", "seed", "policy", …).
+        metadata: what the first recording says about itself ("env", "seed", "policy", …).
 
     Raises:
-        DatasetError: the folder holds no dataset, one of another version, or one that is damaged.
+        DatasetError: a folder holds no dataset, one of another version or of other spaces, or one that is
+            damaged.
     """
 
-    def __init__(self, path: str | Path, *, verify: bool = True) -> None:
-        self.path = Path(path)
-        manifest = _read_manifest(self.path / MANIFEST)
-        repeated = {name: value for name, value in manifest.items() if name not in OF_THE_FILES}
-        self.metadata: dict[str, Any] = {n: v for n, v in repeated.items() if n != "spaces"}
-        self.space = _space(self.path / MANIFEST, manifest)
-        parts = _listed_parts(self.path / MANIFEST, manifest)
-        schema = arrow_schema(self.space, repeated)
-        opened = [_open_part(self.path / name, steps, schema) for name, steps, _ in parts]
-        self._mappings, self._parts = [mapping for mapping, _ in opened], [part for _, part in opened]
-        self._first_rows = np.cumsum([0, *(steps for _, steps, _ in parts)])
-        if verify:
-            for (name, _, digest), part in zip(parts, self._parts, strict=True):
-                _verify(self.path / name, digest, part, self.space)
+    def __init__(self, path: str | Path, *more: str | Path, verify: bool = True) -> None:
+        self.paths = [Path(folder) for folder in (path, *more)]
+        self.path = self.paths[0]
+        recordings = [_Recording(folder, verify) for folder in self.paths]
+        self.metadata: dict[str, Any] = recordings[0].metadata
+        self.space = recordings[0].space
+        for recording in recordings[1:]:
+            self._check_same(recording)
+        self._mappings = [mapping for recording in recordings for mapping in recording.mappings]
+        self._parts = [part for recording in recordings for part in recording.parts]
+        self._first_rows = np.cumsum([0, *map(len, self._parts)])
+        firsts = np.cumsum([0, *(recording.num_episodes for recording in recordings[:-1])])
+        #: What is added to the numbers of episodes of each part.
+        self._first_episodes = np.repeat(firsts, [len(recording.parts) for recording in recordings])
         self._steps: dict[int, Steps] = {}
 
     def __len__(self) -> int:
@@ -112,7 +115,9 @@ class EntityDataset:
             IndexError: there is no such file.
         """
         if index not in self._steps:
-            self._steps[index] = from_arrow(self._parts[index], self.space, check=False)
+            steps = from_arrow(self._parts[index], self.space, check=False)
+            first = self._first_episodes[index]
+            self._steps[index] = replace(steps, episode=steps.episode + first) if first else steps
         return self._steps[index]
 
     @property
@@ -150,6 +155,8 @@ class EntityDataset:
         if name not in NUMBERS:
             raise KeyError(f"no column {name!r}; expected one of {', '.join(NUMBERS)}")
         columns = [part.column(name).to_numpy(zero_copy_only=False) for part in self._parts]
+        if name == "episode":
+            columns = [column + first for column, first in zip(columns, self._first_episodes, strict=True)]
         return np.concatenate(columns) if columns else np.zeros(0)
 
     @cached_property
@@ -177,6 +184,11 @@ class EntityDataset:
             for rows in (np.split(order, cuts) if len(order) else [])
             if has_decision[rows].any()
         ]
+
+    def _check_same(self, recording: _Recording) -> None:
+        difference = schema_difference(space_schema(self.space), space_schema(recording.space))
+        if difference is not None:
+            raise DatasetError(f"{recording.path}: recorded with other spaces than {self.path}: {difference}")
 
     def check_space(self, space: EntitySpace, whose: str) -> None:
         """Compare the recorded space with that of `whose` ("policy", "environment").
@@ -209,6 +221,30 @@ def _joined(pieces: list[Steps]) -> Steps:
         {name: concatenate([piece.actions[name] for piece in pieces]) for name in pieces[0].actions},
         **{name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in NUMBERS},
     )
+
+
+class _Recording:
+    """The files of one folder, opened."""
+
+    def __init__(self, path: Path, verify: bool) -> None:
+        self.path = path
+        manifest = _read_manifest(path / MANIFEST)
+        repeated = {name: value for name, value in manifest.items() if name not in OF_THE_FILES}
+        self.metadata = {name: value for name, value in repeated.items() if name != "spaces"}
+        self.space = _space(path / MANIFEST, manifest)
+        listed = _listed_parts(path / MANIFEST, manifest)
+        schema = arrow_schema(self.space, repeated)
+        opened = [_open_part(path / name, steps, schema) for name, steps, _ in listed]
+        self.mappings, self.parts = [mapping for mapping, _ in opened], [part for _, part in opened]
+        if verify:
+            for (name, _, digest), part in zip(listed, self.parts, strict=True):
+                _verify(path / name, digest, part, self.space)
+
+    @property
+    def num_episodes(self) -> int:
+        """One more than the highest number of an episode."""
+        numbers = (part.column("episode").to_numpy() for part in self.parts)
+        return max((int(column.max()) + 1 for column in numbers if len(column)), default=0)
 
 
 # -- files --------------------------------------------------------------------------------------------------

@@ -21,6 +21,9 @@ from .writer import DatasetWriter
 #: Of infos: what the rows say already, or what is no plain fact.
 _NOT_RECORDED = ("final_obs", "final_info", "inactive", "idle")
 
+#: Of the metadata: true where the recorded actions are a teacher's.
+IS_TAUGHT = "taught"
+
 
 class Acted(Protocol):
     """What a policy answers: `actions` per name."""
@@ -53,6 +56,7 @@ class Recorder(EntityVectorEnv):
         path: a folder that is new or empty.
         metadata: JSON-able facts about the recording, e.g. {"policy": "expert"}.
         steps_per_part: see `DatasetWriter`.
+        teacher: chooses, of a batch, the actions that are recorded in place of those that are carried out.
 
     Raises:
         FileExistsError: the folder holds something.
@@ -64,6 +68,7 @@ class Recorder(EntityVectorEnv):
         path: str | Path,
         metadata: Mapping[str, Any] | None = None,
         steps_per_part: int = 65_536,
+        teacher: Callable[[EntityBatch], Mapping[str, RaggedArray]] | None = None,
     ) -> None:
         self.venv = venv
         self.num_envs = venv.num_envs
@@ -73,6 +78,9 @@ class Recorder(EntityVectorEnv):
         self.render_mode = venv.render_mode
         self.lane_games = venv.lane_games
         facts = {"num_envs": venv.num_envs, **(metadata or {})}
+        if teacher is not None:
+            facts[IS_TAUGHT] = True
+        self._teacher = teacher
         self.writer = DatasetWriter(path, venv.single_observation_space, facts, steps_per_part)
         #: Which lanes are recorded (num_envs,) bool; may be changed between steps.
         self.recorded = np.ones(self.num_envs, bool)
@@ -98,10 +106,12 @@ class Recorder(EntityVectorEnv):
     def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
         before = self._last
         assert before is not None
+        # A teacher may look at the game itself, so it is asked before the step.
+        chosen = actions if self._teacher is None else self._checked(self._teacher(before))
         result = self.venv.step_validated(actions)
         _, rewards, terminated, truncated, info = result
         ended = np.asarray(terminated | truncated)
-        self._record(before, actions, rewards, terminated, truncated, _texts(info, self.num_envs))
+        self._record(before, chosen, rewards, terminated, truncated, _texts(info, self.num_envs))
         self._steps += 1
         if ended.any():
             self._record_final(info, ended)
@@ -186,19 +196,23 @@ def record(
     deterministic: bool = False,
     seed: int = 0,
     metadata: Mapping[str, Any] | None = None,
+    teacher: Player | PlayFunction | None = None,
 ) -> Path:
     """Play with `policy` from a fresh reset and record it; `venv` stays open.
 
     Args:
         venv: the vector environment.
         policy: a policy, an agent, or a function of a batch and a generator that returns actions. A torch
-            module is in evaluation mode meanwhile. None draws actions that the masks allow.
+            module (of `teacher`, too) is in evaluation mode meanwhile. None draws actions that the masks allow.
         path: the folder of the dataset, new or empty.
         episodes: how many whole episodes, as evenly over the lanes as possible.
         steps: in place of `episodes` how many steps in each lane.
         deterministic: take the most probable actions.
         seed: of the environments and of the policy's draws.
         metadata: JSON-able facts about the recording.
+        teacher: chooses the actions that are recorded, while those of `policy` are carried out: so `policy`
+            can learn what to do where it gets to (DAgger: Ross, Gordon and Bagnell 2011, arXiv 1011.0686). A
+            policy or an agent teaches its most probable actions.
 
     Returns:
         the folder.
@@ -215,11 +229,12 @@ def record(
     quota = None if episodes is None else episode_quota(episodes, venv.num_envs)
     act = _acting(policy, venv, deterministic)
     rng = np.random.default_rng(seed)
-    was_training = bool(getattr(policy, "training", False))  # of a torch module
-    recorder = Recorder(venv, path, {"seed": seed, "deterministic": deterministic, **(metadata or {})})
+    training: list[Any] = [who for who in (policy, teacher) if getattr(who, "training", False)]  # modules
+    facts = {"seed": seed, "deterministic": deterministic, **(metadata or {})}
+    recorder = Recorder(venv, path, facts, teacher=_teaching(teacher, venv, seed))
     try:
-        if was_training:
-            policy.eval()  # type: ignore[union-attr]
+        for module in training:
+            module.eval()
         batch, info = recorder.reset(seed=seed)
         lengths, step = np.zeros(venv.num_envs, np.int64), 0
         if quota is not None:
@@ -233,8 +248,8 @@ def record(
                 quota[ended] -= 1
                 recorder.recorded = quota > 0
     finally:
-        if was_training:
-            policy.train()  # type: ignore[union-attr]
+        for module in training:
+            module.train()
         recorder.writer.close()
     return recorder.writer.path
 
@@ -248,6 +263,15 @@ def _acting(policy: Any, venv: EntityVectorEnv, deterministic: bool) -> PlayFunc
     if callable(policy):
         return policy
     raise TypeError(f"record: expected a policy with 'act', a function or None, got {policy!r}")
+
+
+def _teaching(
+    teacher: Any, venv: EntityVectorEnv, seed: int
+) -> Callable[[EntityBatch], Mapping[str, RaggedArray]] | None:
+    if teacher is None:
+        return None
+    teach, rng = _acting(teacher, venv, deterministic=True), np.random.default_rng([seed, 1])
+    return lambda batch: teach(batch, rng)
 
 
 def _texts(info: Mapping[str, Any], num_envs: int) -> list[str | None]:

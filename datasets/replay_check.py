@@ -12,6 +12,7 @@ from ..envs import EntityBatch, EntityVectorEnv
 from ..ragged import RaggedArray
 from .dataset import EntityDataset
 from .errors import DatasetError
+from .recorder import IS_TAUGHT
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,14 @@ def replay(dataset: EntityDataset, venv: EntityVectorEnv, *, tolerance: float = 
         tolerance: by how much numbers may differ.
 
     Raises:
-        DatasetError: the recording has other spaces, another number of lanes, no seed, or leaves out steps.
+        DatasetError: the recording has other spaces, another number of lanes, no seed, or leaves out steps;
+            its actions are a teacher's; or there are several recordings.
     """
     dataset.check_space(venv.single_observation_space, "environment")
+    if len(dataset.paths) > 1:
+        raise DatasetError(f"replay: expected one recording, got {', '.join(map(str, dataset.paths))}")
+    if dataset.metadata.get(IS_TAUGHT):
+        raise DatasetError(f"{dataset.path}: its actions are a teacher's, and were not carried out")
     seed, lanes = dataset.metadata.get("seed"), dataset.metadata.get("num_envs")
     if not isinstance(seed, int):
         raise DatasetError(f"{dataset.path}: expected a seed in its metadata, got {seed!r}")

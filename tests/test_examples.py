@@ -49,6 +49,14 @@ def test_the_other_programs_run(program: str, package: str, tmp_path: Path) -> N
     assert "trained" in run(str(EXAMPLES / program), "--steps", 1024, cwd=tmp_path)
 
 
+def test_one_network_learns_from_two(tmp_path: Path) -> None:
+    pytest.importorskip("gym_microrts")
+    kept = CHECKOUT / "experiments" / "results" / "microrts_16x16_cloned"
+    options = ("--start", kept / "clone", "--expert", kept / "ppo", "--steps", 60, "--epochs", 1)
+    assert "round_2" in run("one_from_two.py", tmp_path, *options, "--rounds", 2)
+    assert (tmp_path / "plays_2" / "dataset.json").exists()
+
+
 def test_what_attention_tells_of_a_kept_run() -> None:
     kept = CHECKOUT / "experiments" / "results" / "procgen_25m" / "runs" / "bigfish" / "roguenet" / "0"
     printed = run("what_attention_tells.py bigfish", kept, "--steps", 160, "--lanes", 1)

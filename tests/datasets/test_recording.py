@@ -267,3 +267,71 @@ def test_wrong_calls_are_named(tmp_path: Path) -> None:
         dataset.gather([len(dataset)])
     with raises(KeyError, "rewards", "reward"):
         dataset.column("rewards")
+
+
+def test_a_teacher_s_actions_are_recorded_where_the_policy_gets_to(tmp_path: Path) -> None:
+    def towards_more(batch: ez.EntityBatch, rng: np.random.Generator) -> dict[str, ez.RaggedArray]:
+        return {"move": batch.actions["move"].actors.with_values(np.full(len(batch), 3))}
+
+    def back_and_forth(batch: ez.EntityBatch, rng: np.random.Generator) -> dict[str, ez.RaggedArray]:
+        return {"move": batch.actions["move"].actors.with_values(rng.integers(0, 2, len(batch)))}
+
+    options: dict[str, Any] = {"steps": 30, "seed": 4}
+    venv = ez.make_vec("TreasureHunt", num_envs=3)
+    plain = EntityDataset(ez.record(venv, back_and_forth, tmp_path / "plain", **options))
+    taught = EntityDataset(
+        ez.record(venv, back_and_forth, tmp_path / "taught", teacher=towards_more, **options)
+    )
+    rows = np.arange(len(plain))
+    done, labels = plain.gather(rows), taught.gather(rows)
+    assert not done.final.all() and set(done.actions["move"].values.tolist()) == {0, 1}
+    assert set(labels.actions["move"].values.tolist()) == {3}
+    for name, array in done.observations.arrays().items():
+        other = labels.observations.arrays()[name]
+        assert np.array_equal(getattr(array, "values", array), getattr(other, "values", other)), name
+    np.testing.assert_array_equal(done.reward, labels.reward)
+    with pytest.raises(ez.datasets.DatasetError, match="teacher"):
+        ez.datasets.replay(taught, venv)
+
+
+def test_what_a_teacher_may_not_do_is_refused(tmp_path: Path) -> None:
+    venv = ez.make_vec("TreasureHunt", num_envs=2)
+
+    def wrong(batch: ez.EntityBatch, rng: np.random.Generator) -> dict[str, ez.RaggedArray]:
+        return {"move": batch.actions["move"].actors.with_values(np.full(len(batch), 9))}
+
+    with pytest.raises(ez.ActionError, match="move"):
+        ez.record(venv, None, tmp_path / "plays", steps=3, teacher=wrong)
+    assert len(EntityDataset(tmp_path / "plays")) == 0
+
+
+def test_several_folders_are_read_as_one(tmp_path: Path) -> None:
+    space = SPACES["every kind"]
+    parts = [random_steps(space, count, seed) for seed, count in enumerate((40, 25))]
+    for folder, steps in zip(("a", "b"), parts, strict=True):
+        with DatasetWriter(tmp_path / folder, space, {"name": folder}, steps_per_part=16) as writer:
+            writer.append(steps, [f'{{"from": "{folder}"}}'] * len(steps))
+    first, second = EntityDataset(tmp_path / "a"), EntityDataset(tmp_path / "b")
+    both = EntityDataset(tmp_path / "a", tmp_path / "b")
+    assert (len(both), both.num_parts) == (len(first) + len(second), first.num_parts + second.num_parts)
+    assert both.metadata["name"] == "a" and both.paths == [tmp_path / "a", tmp_path / "b"]
+    rows = np.random.default_rng(0).permutation(len(both))
+    mixed = both.gather(rows)
+    expected = np.concatenate([parts[0].reward, parts[1].reward])
+    np.testing.assert_array_equal(mixed.reward, expected[rows])
+    numbers = np.concatenate([parts[0].episode, parts[1].episode + 1 + parts[0].episode.max()])
+    np.testing.assert_array_equal(mixed.episode, numbers[rows])
+    np.testing.assert_array_equal(both.column("episode"), numbers)
+    assert [e.total_reward for e in both.episodes] == [
+        e.total_reward for dataset in (first, second) for e in dataset.episodes
+    ]
+    assert both.infos([39, 40]) == [{"from": "a"}, {"from": "b"}]
+    np.testing.assert_array_equal(second.column("episode"), parts[1].episode)
+
+
+def test_folders_of_different_spaces_are_not_read_together(tmp_path: Path) -> None:
+    for name, space in SPACES.items():
+        with DatasetWriter(tmp_path / name, space) as writer:
+            writer.append(random_steps(space, 5, 0))
+    with pytest.raises(ez.datasets.DatasetError, match="entities alone"):
+        EntityDataset(tmp_path / "every kind", tmp_path / "entities alone")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import entitize as ez
+import numpy as np
 import pytest
 import torch
 import yaml
@@ -40,6 +41,26 @@ def test_recorded_cloned_and_played_again(
     assert main(["eval", str(clone), "--episodes", "2"]) == 0
     assert main(["clone", str(plays), "--run", str(clone), *flags]) == 2
     assert "--resume" in capsys.readouterr().err
+
+
+def test_a_run_learns_from_a_teacher_where_it_gets_to(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plays, taught, clone = tmp_path / "plays", tmp_path / "taught", tmp_path / "clone"
+    words = ["--steps", "20", "--num-envs", "4", "--out"]
+    assert main(["record", str(run), *words, str(plays)]) == 0
+    assert main(["record", str(run), "--random", "--teacher", str(run), *words, str(taught)]) == 0
+    dataset, agent = EntityDataset(taught), ez.load_agent(run)
+    assert dataset.metadata["teacher"] == str(run)
+    steps = dataset.gather(dataset.decisions)
+    best = agent.act(steps.observations, np.random.default_rng(0), True).actions
+    for name, chosen in steps.actions.items():
+        np.testing.assert_array_equal(chosen.values, best[name].values)
+    words = ["clone", str(plays), str(taught), "--init-from", str(run), "--run", str(clone)]
+    assert main([*words, "--cloning.epochs", "1", "--cloning.held-out", "0"]) == 0
+    assert f"{len(dataset.decisions) + 80:,} steps to learn from" in capsys.readouterr().out
+    assert main(["record", str(run), "--teacher", str(tmp_path / "none"), "--out", str(tmp_path / "x")]) == 2
+    assert "none" in capsys.readouterr().err
 
 
 def test_a_clone_has_the_network_of_a_configuration(run: Path, tmp_path: Path) -> None:

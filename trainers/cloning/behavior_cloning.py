@@ -280,7 +280,7 @@ class BehaviorCloning:
             "spaces": space_schema(self.policy.observation_space),
             "policy": {"class": type(self.policy).__name__, "config": self.policy.config},
             "cloning": asdict(self.config),
-            "dataset": str(self.demonstrations.dataset.path),
+            "dataset": ", ".join(map(str, self.demonstrations.dataset.paths)),
         }
         if self._best is not None:
             tensors["best"] = self._best[2]
