@@ -203,7 +203,7 @@ def record(
     Args:
         venv: the vector environment.
         policy: a policy, an agent, or a function of a batch and a generator that returns actions. A torch
-            module (of `teacher`, too) is in evaluation mode meanwhile. None draws actions that the masks allow.
+            module (`teacher`, too) is in evaluation mode meanwhile. None draws actions that the masks allow.
         path: the folder of the dataset, new or empty.
         episodes: how many whole episodes, as evenly over the lanes as possible.
         steps: in place of `episodes` how many steps in each lane.
