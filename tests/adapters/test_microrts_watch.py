@@ -77,6 +77,11 @@ def records(engine: MicroRTSEngine) -> np.ndarray:
     return engine.records.copy()
 
 
+def wait_until_busy(engine: MicroRTSEngine, count: int) -> None:
+    """Until `count` of the engine's threads are busy: the one of the last step is so a moment longer."""
+    wait_until(lambda: engine.watch is not None and engine.watch.busy_threads == count)
+
+
 def wait_until_idle(engine: MicroRTSEngine) -> None:
     """Until all of the engine's threads have come back."""
     wait_until(lambda: not (engine.watch and engine.watch.busy_threads))
@@ -122,7 +127,7 @@ def test_a_bot_that_hangs_ends_its_game_alone(server: SlowServer) -> None:
             assert batch.globals[3, 0] == np.float32(step / 2000)
 
         before = records(engine), int(statics.next_ID), [*engine.columns.orders_b.array]
-        assert engine.watch is not None and engine.watch.busy_threads == 1
+        wait_until_busy(engine, 1)
         server.may_answer.set()
         wait_until_idle(engine)
         after = records(engine), int(statics.next_ID), [*engine.columns.orders_b.array]
