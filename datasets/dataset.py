@@ -70,7 +70,7 @@ class EntityDataset:
         self.metadata: dict[str, Any] = recordings[0].metadata
         self.space = recordings[0].space
         for recording in recordings[1:]:
-            self._check_same(recording)
+            self.check_space(recording.space, f"recording {recording.path}")
         self._mappings = [mapping for recording in recordings for mapping in recording.mappings]
         self._parts = [part for recording in recordings for part in recording.parts]
         self._first_rows = np.cumsum([0, *map(len, self._parts)])
@@ -184,11 +184,6 @@ class EntityDataset:
             for rows in (np.split(order, cuts) if len(order) else [])
             if has_decision[rows].any()
         ]
-
-    def _check_same(self, recording: _Recording) -> None:
-        difference = schema_difference(space_schema(self.space), space_schema(recording.space))
-        if difference is not None:
-            raise DatasetError(f"{recording.path}: recorded with other spaces than {self.path}: {difference}")
 
     def check_space(self, space: EntitySpace, whose: str) -> None:
         """Compare the recorded space with that of `whose` ("policy", "environment").

@@ -78,14 +78,16 @@ def play(folder: Path, network: Path, number: int, chosen: argparse.Namespace) -
     part, options = folder / f"plays_{number}.part", {"opponents": LANES, "reward_weights": {"win_loss": 10}}
     shutil.rmtree(part, ignore_errors=True)
     env = read_run_config(chosen.start).env
+    if not env.id.startswith("MicroRTS/"):
+        raise SystemExit(f"--start {chosen.start}: expected a run of μRTS, got one of {env.id}")
     kwargs = {**env.kwargs, **options}
-    venv = ez.make_vec(env.id, num_envs=sum(LANES.values()), **kwargs)
-    assert isinstance(venv, MicroRTSVectorEnv)
-    is_taught = np.random.default_rng(number).random(venv.num_envs) < chosen.taught
-    teachers = Teachers(venv, chosen.start, chosen.expert, chosen.expert_bots.split(","))
+    is_taught = np.random.default_rng(number).random(sum(LANES.values())) < chosen.taught
     facts = {"env": env.id, "kwargs": kwargs, "policy": str(network)}
-    player = Mixed(ez.load_agent(network), teachers, is_taught)
-    ez.record(venv, player, part, steps=chosen.steps, seed=number, metadata=facts, teacher=teachers)
+    with ez.make_vec(env.id, num_envs=len(is_taught), **kwargs) as venv:
+        assert isinstance(venv, MicroRTSVectorEnv)
+        teachers = Teachers(venv, chosen.start, chosen.expert, chosen.expert_bots.split(","))
+        player = Mixed(ez.load_agent(network), teachers, is_taught)
+        ez.record(venv, player, part, steps=chosen.steps, seed=number, metadata=facts, teacher=teachers)
     part.rename(folder / f"plays_{number}")
     results: dict[str, list[bool]] = {}
     for episode in ez.datasets.EntityDataset(folder / f"plays_{number}", verify=False).episodes:
