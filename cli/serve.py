@@ -64,6 +64,6 @@ def decide(
     """Answer the questions of all games with `agent` until `is_over`, which is asked after each step."""
     shown = Shown.of(*venv.reset())
     while not is_over():
-        acted = agent.act(shown.at_work(), None, deterministic)
+        acted = agent.act(shown.active_steps(), None, deterministic)
         batch, *_, info = venv.step(shown.for_all(acted.actions))
         shown = Shown.of(batch, info)

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..envs import EntityBatch, EntityVectorEnv, inactive_lanes, lane_infos, no_actions, sample_actions
-from ..envs.errors import check_knows_actions, whole_number
+from ..envs.errors import whole_number
 from ..envs.vector import StepResult
 from ..envs.vector.episode_counts import count_step, episode_quota
+from ..envs.vector.vector_checks import check_autoreset, check_fits
 from ..ragged import RaggedArray
 from .steps import Steps
 from .writer import DatasetWriter
@@ -21,14 +22,11 @@ from .writer import DatasetWriter
 #: Of infos: what the rows say already, or what is no plain fact.
 _NOT_RECORDED = ("final_obs", "final_info", "inactive", "idle")
 
+#: What trainers ask environments for that change with the policy (`trainers.EvolvingVectorEnv`).
+_OF_TRAINING = ("get_training_state", "set_training_state", "training_metrics")
+
 #: Of the metadata: true where the recorded actions are a teacher's.
 IS_TAUGHT = "taught"
-
-
-class Acted(Protocol):
-    """What a policy answers: `actions` per name."""
-
-    actions: Mapping[str, RaggedArray]
 
 
 class Player(Protocol):
@@ -49,7 +47,8 @@ class Recorder(EntityVectorEnv):
         with ez.datasets.Recorder(venv, "plays") as venv:
             ...  # PPO, evaluate, or a loop of your own
 
-    Closing it writes the last steps and closes `venv`.
+    Closing it writes the last steps and closes `venv`. It does not save the state of the games: a run that is
+    resumed starts new episodes.
 
     Args:
         venv: the vector environment; it resets its environments in the step that ends an episode.
@@ -60,6 +59,7 @@ class Recorder(EntityVectorEnv):
 
     Raises:
         FileExistsError: the folder holds something.
+        ValueError: `venv` does not reset in the step that ends an episode.
     """
 
     def __init__(
@@ -70,6 +70,7 @@ class Recorder(EntityVectorEnv):
         steps_per_part: int = 65_536,
         teacher: Callable[[EntityBatch], Mapping[str, RaggedArray]] | None = None,
     ) -> None:
+        check_autoreset("Recorder", venv)
         self.venv = venv
         self.num_envs = venv.num_envs
         self.single_observation_space = venv.single_observation_space
@@ -77,6 +78,10 @@ class Recorder(EntityVectorEnv):
         self.metadata = venv.metadata
         self.render_mode = venv.render_mode
         self.lane_games = venv.lane_games
+        self.vector_spec = venv.vector_spec
+        for name in _OF_TRAINING:
+            if hasattr(venv, name):
+                setattr(self, name, getattr(venv, name))
         facts = {"num_envs": venv.num_envs, **(metadata or {})}
         if teacher is not None:
             facts[IS_TAUGHT] = True
@@ -111,7 +116,7 @@ class Recorder(EntityVectorEnv):
         result = self.venv.step_validated(actions)
         _, rewards, terminated, truncated, info = result
         ended = np.asarray(terminated | truncated)
-        self._record(before, chosen, rewards, terminated, truncated, _texts(info, self.num_envs))
+        self._record(before, chosen, rewards, terminated, truncated, _texts(info, ended))
         self._steps += 1
         if ended.any():
             self._record_final(info, ended)
@@ -258,7 +263,7 @@ def _acting(policy: Any, venv: EntityVectorEnv, deterministic: bool) -> PlayFunc
     if policy is None:
         return lambda batch, rng: sample_actions(venv.single_action_space, batch, rng)
     if hasattr(policy, "act"):
-        check_knows_actions("record", policy, venv)
+        check_fits("record", policy, venv)
         return lambda batch, rng: policy.act(batch, rng, deterministic).actions
     if callable(policy):
         return policy
@@ -274,16 +279,18 @@ def _teaching(
     return lambda batch: teach(batch, rng)
 
 
-def _texts(info: Mapping[str, Any], num_envs: int) -> list[str | None]:
-    """Return the plain facts of `info` as JSON for each lane; None where there are none."""
-    facts = {
-        key: value
-        for key, value in info.items()
-        if key not in _NOT_RECORDED and key.removeprefix("_") not in _NOT_RECORDED
-    }
-    if not facts:
-        return [None] * num_envs
-    return [_text(lane) for lane in lane_infos(facts, num_envs)]
+def _texts(info: Mapping[str, Any], ended: NDArray[np.bool_]) -> list[str | None]:
+    """Return the plain facts of each lane's step as JSON; None where there are none.
+
+    Where a lane has `ended`, `info` holds those of the next episode's reset, and `final_info` the step's.
+    """
+    facts = {key: value for key, value in info.items() if key.removeprefix("_") not in _NOT_RECORDED}
+    lanes = lane_infos(facts, len(ended))
+    if "final_info" in info:
+        finals = lane_infos(info["final_info"], len(ended))
+        for lane in np.flatnonzero(ended & info.get("_final_info", True)):
+            lanes[lane] = finals[lane]
+    return [_text(lane) for lane in lanes]
 
 
 def _text(facts: dict[str, Any]) -> str | None:

@@ -70,18 +70,6 @@ def check_left_out(where: str, **arguments: Any) -> None:
             raise gymnasium.error.Error(f"{where}.sample: {name}: expected None, got {value!r}")
 
 
-def check_knows_actions(where: str, policy: Any, venv: Any) -> None:
-    """Check that `policy`, if it has an `action_space`, has the actions of the vector environment `venv`.
-
-    Raises:
-        ValueError: their names differ.
-    """
-    known = getattr(policy, "action_space", None)
-    if known is not None and set(known) != set(venv.single_action_space):
-        expected, got = (", ".join(map(repr, names)) for names in (venv.single_action_space, known))
-        raise ValueError(f"{where}: expected a policy with the environments' actions {expected}, got {got}")
-
-
 def reset_option(where: str, options: Mapping[str, Any], name: str) -> Any:
     """Return the option `name` of a `reset`, or None.
 

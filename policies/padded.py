@@ -24,16 +24,10 @@ from .inputs.prepare import Inputs, Prepared
 from .padded_slots import Flags, Slots
 from .rogue_net import RogueNet, RogueNetConfig
 from .rogue_net.blocks import mean_of_steps
-from .rogue_net.config import from_options
+from .rogue_net.config import SHAPING, from_options
 from .rogue_net.names import NamedModules
 from .rogue_net.network import Encoder
 from .rogue_net.normalization import InputNorm, take_in
-
-#: The options that two networks with the same weights have in common.
-_SHAPING = (
-    *("d_model", "n_layer", "n_head", "pooling"),
-    *("relative_position", "translation", "fourier", "global_features"),
-)
 
 
 class PaddedRogueNet(nn.Module):
@@ -131,7 +125,7 @@ class PaddedRogueNet(nn.Module):
         Raises:
             ValueError: its entity types, features or options are others; nothing was copied.
         """
-        for name in _SHAPING:
+        for name in SHAPING:
             theirs, ours = getattr(net.settings, name), getattr(self.settings, name)
             if theirs != ours:
                 raise ValueError(f"the network differs: {name}: expected {ours}, got {theirs}")

@@ -1,7 +1,7 @@
 """Kernels that move items as bytes, so that one compilation serves every dtype and feature count.
 
 They take `uint8` views of C-contiguous memory and an item size in bytes, and trust their arguments: callers
-check indices and capacities first. Helpers are in this file, because Numba's cache sees no edits elsewhere.
+check indices and capacities first.
 
 Shape alphabet: B sequences, N items in all, K indices or arrays.
 """

@@ -175,7 +175,7 @@ def next_values(
         return policy.value(shown.batch)
     values = last_values.copy()
     if shown.active.any():
-        values[shown.active] = policy.value(shown.at_work())
+        values[shown.active] = policy.value(shown.active_steps())
     return values
 
 

@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 import gymnasium
-from gymnasium.vector import AutoresetMode
 from torch import nn
 
 from ..envs import EntityVectorEnv, space_schema
+from ..envs.vector.vector_checks import check_autoreset, check_fits
 from ..policies import Policy
 from .config import PPOConfig
 from .ranks import Ranks
@@ -117,8 +117,8 @@ def checked_module(policy: Policy, venv: EntityVectorEnv | RolloutSource) -> nn.
 
     Raises:
         TypeError: it is no module or no `Policy`, or `venv` no entity vector environment.
-        ValueError: its actions are not those of `venv`, or `venv` doesn't reset in the step that ends an
-            episode.
+        ValueError: its actions or features are not those of `venv`, or `venv` doesn't reset in the step that
+            ends an episode.
     """
     if not isinstance(policy, nn.Module):
         hint = _ORDER if isinstance(policy, EntityVectorEnv) else ""
@@ -133,21 +133,6 @@ def checked_module(policy: Policy, venv: EntityVectorEnv | RolloutSource) -> nn.
             f" got {policy.action_space}"
         )
     if not isinstance(venv, RolloutSource):
+        check_fits("PPO", policy, venv)
         check_autoreset("PPO", venv)
     return policy
-
-
-def check_autoreset(where: str, venv: EntityVectorEnv) -> None:
-    """Check that `venv` resets in the step that ends an episode.
-
-    Raises:
-        ValueError: it does not; the message says how to make one that does.
-    """
-    mode = venv.metadata.get("autoreset_mode")
-    if mode != AutoresetMode.SAME_STEP:
-        raise ValueError(
-            f"{where}: autoreset mode of {type(venv).__name__}: expected SAME_STEP, got {mode}. The mode of a"
-            " native vector environment cannot be changed. Wrap single environments: ez.wrap_vec("
-            "gymnasium.make_vec(…, vectorization_mode='sync')), or 'async' (AsyncVectorEnv, with shared"
-            " memory)."
-        )

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from ..envs import EntityActionSpace, EntityBatch, EntityVectorEnv, sample_actions
-from ..envs.errors import check_knows_actions
 from ..envs.vector.episode_counts import episode_quota
+from ..envs.vector.vector_checks import check_autoreset, check_fits
 from ..policies import ActResult, frozen_weights
 from .compatibility import check_vector_env
 from .lanes import EpisodeStatistics, active_lanes
@@ -87,12 +87,14 @@ def evaluate(
 
     Raises:
         TypeError: `policy` or `venv` is something else, or `episodes` no whole number.
-        ValueError: `episodes` is less than 1, or the policy has other actions than the environments.
+        ValueError: `episodes` is less than 1, the policy has other actions or features than the environments,
+            or `venv` doesn't reset in the step that ends an episode.
     """
     if not isinstance(policy, Actor):
         raise TypeError(f"evaluate: expected a policy with a method act, got {policy!r}")
     check_vector_env("evaluate: venv", venv)
-    check_knows_actions("evaluate", policy, venv)
+    check_fits("evaluate", policy, venv)
+    check_autoreset("evaluate", venv)
     quota = episode_quota(episodes, venv.num_envs)
     was_training = isinstance(policy, nn.Module) and policy.training
     if isinstance(policy, nn.Module):

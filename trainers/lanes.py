@@ -40,7 +40,7 @@ class Shown:
         """As a vector environment returned it."""
         return cls(batch, active_lanes(info))
 
-    def at_work(self) -> EntityBatch:
+    def active_steps(self) -> EntityBatch:
         """The steps of the environments that are active."""
         return self.batch if self.active is None else self.batch.gather(np.flatnonzero(self.active))
 

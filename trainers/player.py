@@ -55,7 +55,7 @@ class Player:
     def start_episodes(self, seed: int) -> EntityBatch:
         """Start an episode in every environment, lane i with `seed + i`; return the steps of active lanes."""
         self.shown = Shown.of(*self.venv.reset(seed=seed))
-        batch = self.shown.at_work()
+        batch = self.shown.active_steps()
         if len(batch):
             check_batch(self.shown.batch, self.venv.num_envs)
         return batch
@@ -74,7 +74,7 @@ class Player:
         buffer.clear()
         clock.start()
         for _ in range(buffer.shape[0]):
-            batch = shown.at_work()
+            batch = shown.active_steps()
             acted = self._act(shown, batch, rng)
             clock.lap("inference")
             buffer.append(batch, acted, shown.active)

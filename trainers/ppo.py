@@ -30,7 +30,7 @@ from .collector import Collector
 from .compatibility import check_samples, checked_callbacks, checked_module, checked_ranks
 from .config import PPOConfig
 from .learners.learner import Learner, make_learner
-from .learners.optimizer import make_optimizer, place, set_learning_rate
+from .learners.optimizer import make_optimizer, place, set_learning_rate, with_own_rates
 from .progress import Detail, Show, detail_of, shown_progress
 from .ranks import Ranks
 from .rollout import Samples
@@ -143,12 +143,12 @@ class PPO:
 
     @property
     def optimizer(self) -> Optimizer:
-        """The learner's optimizer; another one may be assigned."""
+        """The learner's optimizer. One that is assigned keeps its learning rates; `anneal_lr` holds."""
         return self.learner.optimizer
 
     @optimizer.setter
     def optimizer(self, optimizer: Optimizer) -> None:
-        self.learner.optimizer = optimizer
+        self.learner.optimizer = with_own_rates(optimizer, self.config.learning_rate)
 
     # -- training -------------------------------------------------------------------------------------------
 

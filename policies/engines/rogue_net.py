@@ -119,7 +119,8 @@ class RogueNet(RogueNetwork):
             with net.frozen_weights():
                 ...  # a rollout
 
-        `act` and `value` need not read the parameters at each call there. `evaluate` always does.
+        `act`, `value` and an `evaluate` without gradients need not read the parameters at each call there. An
+        `evaluate` with gradients always does.
         """
         engine = self._acting_engine()
         return engine.hold() if isinstance(engine, FusedEngine) else nullcontext()

@@ -91,6 +91,7 @@ class Inputs:
         }
         self._global_columns = _columns("globals", self.space.global_features, space.global_features)
         self._columns = columns
+        self.reads = space
         self._widths = {name: len(features) for name, features in space.entities.items()}
         self._num_globals = len(space.global_features)
 

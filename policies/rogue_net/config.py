@@ -17,6 +17,12 @@ GlobalFeatures = Literal["entity", "concat"]
 Composite = Literal["used", "all"]
 ValueGate = Literal["linear", "relu", "gelu", "sigmoid"]
 
+#: The options in which networks must agree to compute the same of the same weights.
+SHAPING = (
+    *("d_model", "n_layer", "n_head", "pooling"),
+    *("relative_position", "translation", "fourier", "global_features"),
+)
+
 _T = TypeVar("_T")
 
 
@@ -194,6 +200,10 @@ class RelativePosition:
         )
         if len(self.extent) != wanted:
             raise ValueError(f"relative_position: extent: expected {wanted} numbers, got {len(self.extent)}")
+        if not all(type(extent) is int and extent > 0 for extent in self.extent):
+            raise ValueError(f"relative_position: extent: expected whole numbers above 0, got {self.extent}")
+        if not 0 < self.scale < math.inf:
+            raise ValueError(f"relative_position: scale: expected a positive number, got {self.scale}")
         if self.radial and len(self.position) != 2:
             raise ValueError(
                 f"relative_position: position: expected two features for angles, got {self.position}"

@@ -249,6 +249,11 @@ class RogueNetwork(nn.Module):
         """
         self.inputs.adapt_to(space)
 
+    @property
+    def reads(self) -> EntitySpace:
+        """The space whose batches it reads: `observation_space`, or another one after `adapt_to`."""
+        return self.inputs.reads
+
     def check_actions(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> None:
         """
         Raises:

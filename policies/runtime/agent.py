@@ -29,6 +29,7 @@ class Agent:
 
     Attributes:
         observation_space, action_space: what it was trained with.
+        reads: the space whose observations it reads: `observation_space`, or another one after `adapt_to`.
         rng: where it draws from when it is asked without a generator.
     """
 
@@ -40,6 +41,7 @@ class Agent:
         self._read_space(space)
 
     def _read_space(self, space: EntitySpace) -> None:
+        self.reads = space
         self._reader = StepReader(space)
         self._resolver = Resolver(space, "the game")
 

@@ -9,11 +9,13 @@ from typing import Any
 
 import duckdb
 import entitize as ez
+import gymnasium
 import numpy as np
 import pandas
 import polars
 import pyarrow as pa
 import pytest
+import yaml
 from entitize.datasets import DatasetWriter, EntityDataset, Recorder, Steps
 from entitize.envs import batch_observations, sample_actions
 
@@ -227,6 +229,52 @@ def test_infos_are_recorded_where_they_are_plain(tmp_path: Path) -> None:
     ez.record(venv, None, tmp_path / "plays", steps=3)
     infos = EntityDataset(tmp_path / "plays").infos([0, 1, 5])
     assert all(0 <= info["level_seed"] < 5 for info in infos)
+
+
+class Counting(gymnasium.Env[Any, Any]):
+    """Its infos say which step they are of; an episode has three."""
+
+    observation_space = gymnasium.spaces.Box(0, 9, (1,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.steps = 0
+        return np.zeros(1, np.float32), {"steps": 0}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.steps += 1
+        return np.zeros(1, np.float32), 0.0, self.steps == 3, False, {"steps": self.steps}
+
+
+def test_infos_are_those_of_the_step_also_where_an_episode_ends(tmp_path: Path) -> None:
+    venv = ez.wrap_vec(gymnasium.vector.SyncVectorEnv([Counting] * 2))
+    dataset = EntityDataset(ez.record(venv, None, tmp_path / "plays", steps=7))
+    infos = dataset.infos(dataset.decisions)
+    steps = dataset.column("step")[dataset.decisions]
+    assert [info["steps"] for info in infos] == (steps + 1).tolist()
+
+
+def test_environments_that_do_not_reset_in_the_last_step_are_refused(tmp_path: Path) -> None:
+    native = gymnasium.make_vec("CartPole-v1", 2, vectorization_mode="vector_entry_point")
+    with raises(ValueError, "Recorder", "SAME_STEP", "NEXT_STEP"):
+        ez.record(ez.wrap_vec(native), None, tmp_path / "plays", steps=3)
+    assert not (tmp_path / "plays").exists()
+
+
+def test_recorded_self_play_goes_on_with_its_opponents(tmp_path: Path) -> None:
+    for part, steps in (("first", 400), ("second", 800)):
+        venv = ez.make_vec("MultiSnake/lanes", num_envs=2)
+        policy = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1)
+        pool = ez.self_play.OpponentPool(policy, folder=tmp_path / "run" / "opponents")
+        games = ez.self_play.past_self_play(venv, pool, interval=100, seed=0)
+        config = ez.PPOConfig(total_timesteps=steps, num_steps=16, minibatch_size=64)
+        with Recorder(games, tmp_path / part) as recorder:
+            trainer = ez.PPO(policy, recorder, config, tmp_path / "run", resume=part == "second")
+            assert len(pool.past) == (4 if part == "second" else 0)
+            trainer.train(progress=False)
+    env = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["env"]
+    assert env["id"] == "MultiSnake/lanes"
 
 
 def test_a_recorder_takes_the_place_of_its_environment(tmp_path: Path) -> None:

@@ -85,6 +85,21 @@ def test_options_may_be_dataclasses_as_well_as_dicts(make_space):
             ["extent", 1, 2],
         ),
         (
+            {"relative_position": {"extent": [0], "position": ["x"]}},
+            ValueError,
+            ["relative_position", "extent", 0],
+        ),
+        (
+            {"relative_position": {"extent": [2.5], "position": ["x"]}},
+            ValueError,
+            ["relative_position", "extent", 2.5],
+        ),
+        (
+            {"relative_position": {"extent": [1], "position": ["x"], "scale": 0.0}},
+            ValueError,
+            ["relative_position", "scale", 0.0],
+        ),
+        (
             {"relative_position": {"extent": [1], "position": ["z"]}},
             ValueError,
             ["relative_position", "features z"],

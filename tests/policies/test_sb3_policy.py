@@ -235,6 +235,10 @@ def test_a_network_that_does_not_fit_is_refused() -> None:
     deeper = ez.RogueNet(SPACE, SPACE.actions, **{**SMALL, "n_layer": 2})
     with raises(ValueError, "network", "blocks.1", "absent"):
         policy.load_network(deeper)
+    heads = 1 if policy.network.settings.n_head > 1 else 2
+    other = ez.RogueNet(SPACE, SPACE.actions, **{**SMALL, "n_head": heads})  # parameters of the same shapes
+    with raises(ValueError, "network", "n_head", heads):
+        policy.load_network(other)
     space = ez.EntitySpace({"Unit": ["x"]}, SPACE.actions)
     with raises(ValueError, "network", "EntitySpace(Unit[1]"):
         policy.load_network(ez.RogueNet(space, space.actions, **SMALL))

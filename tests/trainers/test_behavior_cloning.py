@@ -160,6 +160,19 @@ def test_returns_are_discounted_to_the_end_of_the_episode(tmp_path: Path) -> Non
     np.testing.assert_allclose(found.returns.reshape(3, 5), expected, rtol=1e-5)
 
 
+def test_rewards_that_come_while_a_lane_is_inactive_are_not_discounted(tmp_path: Path) -> None:
+    dataset = random_dataset(tmp_path / "plays", 15)
+    steps = dataset.gather(np.arange(5))
+    steps.inactive[[1, 2, 4]] = True
+    writer = ez.datasets.DatasetWriter(tmp_path / "waiting", SPACE)
+    writer.append(steps)
+    writer.close()
+    demonstrations = Demonstrations(EntityDataset(tmp_path / "waiting"), held_out=0.0, gamma=0.5)
+    first, second = steps.reward[:3].sum(), steps.reward[3:].sum()
+    returns = demonstrations.gather([0, 3]).returns
+    np.testing.assert_allclose(returns, [first + 0.5 * second, second], rtol=1e-5)
+
+
 @pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
 def test_errors_of_values_count_in_units_of_the_variance_of_returns(scale: float, tmp_path: Path) -> None:
     dataset = random_dataset(tmp_path / "plays", scale=scale)
@@ -210,6 +223,18 @@ def test_a_run_goes_on_bit_for_bit(learning_rate: float, plays: Path, tmp_path: 
     resumed.train()
     for name, tensor in whole.state_dict().items():
         torch.testing.assert_close(second.state_dict()[name], tensor, rtol=0, atol=0)
+
+
+def test_metrics_of_a_run_that_is_over_are_those_of_its_best_weights(plays: Path, tmp_path: Path) -> None:
+    config = ez.BehaviorCloningConfig(
+        epochs=3, minibatch_size=64, patience=None, learning_rate=0.3, anneal_lr=False
+    )
+    dataset = EntityDataset(plays)
+    trainer = ez.BehaviorCloning(make_net(), dataset, config, tmp_path)
+    told = trainer.train()
+    again = ez.BehaviorCloning(make_net(), dataset, config, tmp_path, resume=True).train()
+    assert again["charts/epoch"] == told["charts/epoch"]
+    assert again["held_out/log_likelihood"] == told["held_out/log_likelihood"]
 
 
 def test_a_run_is_loaded_like_any_other(plays: Path, tmp_path: Path) -> None:

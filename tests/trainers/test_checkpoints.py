@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import entitize as ez
 import numpy as np
 import pytest
 import torch
@@ -195,3 +196,52 @@ def test_episode_statistics_survive(toy_policy: Any, stateful_toy_venv: Any, tmp
     assert again.episodes.finished == trainer.episodes.finished
     np.testing.assert_array_equal(again.episodes.running_returns, trainer.episodes.running_returns)
     assert again.elapsed_seconds == trainer.elapsed_seconds > 0
+
+
+def in_groups(policy: Any, order: int) -> torch.optim.Optimizer:
+    """A tenth of the learning rate for the last parameters, which come first or last."""
+    parameters = list(policy.parameters())
+    groups = [{"params": parameters[-3:], "lr": 0.001}, {"params": parameters[:-3]}]
+    return torch.optim.NAdam(groups[::order], lr=0.01)
+
+
+def test_an_optimizer_of_ones_own_keeps_its_learning_rates_and_goes_on_after_a_resume(tmp_path: Path) -> None:
+    def trainer(order: int, **where: Any) -> PPO:
+        torch.manual_seed(0)
+        venv = ez.make_vec("MineSweeper", num_envs=4)
+        net = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1)
+        config = PPOConfig(total_timesteps=256, num_steps=16, minibatch_size=64, learning_rate=0.5)
+        made = PPO(net, venv, config, **where)
+        made.optimizer = in_groups(net, order)
+        return made
+
+    whole = trainer(1, run_dir=tmp_path)
+    rates = []
+    whole.callbacks.append(
+        lambda trainer, _: rates.append([group["lr"] for group in trainer.optimizer.param_groups])  # type: ignore[func-returns-value]
+    )
+    whole.train(progress=False)
+    expected = np.outer([1, 0.75, 0.5, 0.25], [0.001, 0.01])
+    np.testing.assert_allclose(rates, expected, rtol=1e-6)
+    other = trainer(-1)  # the same parameters in another order
+    other.restore(checkpoint_paths(tmp_path / "checkpoints")[-1])
+    for ours, theirs in zip(whole.module.parameters(), other.module.parameters(), strict=True):
+        saved, found = whole.optimizer.state[ours], other.optimizer.state[theirs]
+        assert saved.keys() == found.keys()
+        assert all(torch.equal(saved[name], found[name]) for name in saved)
+
+
+def test_networks_that_share_weights_are_saved(tmp_path: Path) -> None:
+    venv = ez.make_vec("MineSweeper", num_envs=4)
+    nets = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        net = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=2)
+        blocks = net.policy_net.backbone.blocks
+        blocks[1].mlp = blocks[0].mlp
+        nets.append(net)
+    config = PPOConfig(total_timesteps=64, num_steps=16)
+    PPO(nets[0], venv, config, tmp_path).train(progress=False)
+    PPO(nets[1], venv, config, tmp_path, resume=True)
+    for name, tensor in nets[0].state_dict().items():
+        assert torch.equal(tensor, nets[1].state_dict()[name]), name

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import entitize as ez
+import gymnasium
 import numpy as np
 import pytest
 from entitize.envs import EntityVectorEnv
@@ -89,6 +90,28 @@ def test_no_episodes_and_policies_of_other_games_are_refused() -> None:
     other = ez.evaluation.RandomActor(ez.make_vec("CherryPick").single_action_space)
     with raises(ValueError, "evaluate", "'Move'", "'Pick Cherry'"):
         evaluate(other, ez.make_vec("MineSweeper"), 1)
+
+
+def test_policies_that_read_other_features_are_refused_until_they_are_adapted() -> None:
+    venv = ez.make_vec("TreasureHunt", num_envs=2)
+    space = venv.single_observation_space
+    turned = {name: features[::-1] for name, features in space.entities.items()}
+    net = ez.RogueNet(ez.EntitySpace(turned, space.actions, space.global_features), space.actions)
+    name, features = next((name, features) for name, features in turned.items() if len(features) > 1)
+    with raises(ValueError, "evaluate", repr(name), ", ".join(features)):
+        evaluate(net, venv, 1)
+    with raises(ValueError, "PPO", repr(name), ", ".join(features)):
+        ez.PPO(net, venv, ez.PPOConfig())
+    net.adapt_to(space)
+    assert net.reads == space
+    evaluate(net, venv, 1)
+
+
+def test_environments_that_do_not_reset_in_the_last_step_are_refused() -> None:
+    native = gymnasium.make_vec("CartPole-v1", 2, vectorization_mode="vector_entry_point")
+    venv = ez.wrap_vec(native)
+    with raises(ValueError, "evaluate", "SAME_STEP", "NEXT_STEP"):
+        evaluate(ez.evaluation.RandomActor(venv.single_action_space), venv, 1)
 
 
 def test_the_interval_covers_the_mean_as_often_as_it_says() -> None:

@@ -376,6 +376,16 @@ def test_agents_of_other_runs_play_along_and_stay_when_these_runs_are_gone(tmp_p
     assert len(set(numbers)) == len(numbers), "a new fixed member has a number of its own"
 
 
+def test_an_agent_may_be_a_member_twice(tmp_path: Path) -> None:
+    venv = ez.make_vec("MultiSnake/lanes", num_envs=2)
+    policy = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1)
+    PPO(policy, venv, PPOConfig(total_timesteps=32, num_steps=16), tmp_path / "run").train(progress=False)
+    pools = [OpponentPool(policy, checkpoints=[tmp_path / "run"] * 2) for _ in range(2)]
+    pools[0].fixed[1].record(1.0)
+    pools[1].set_state(pools[0].get_state())
+    assert [member.wins for member in pools[1].fixed] == [0, 1]
+
+
 def test_agents_that_cannot_play_are_refused(tmp_path: Path) -> None:
     train_snakes(tmp_path, 1)
     mines = ez.make_vec("MineSweeper", num_envs=2)

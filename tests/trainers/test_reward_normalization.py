@@ -148,7 +148,7 @@ def test_the_trainer_learns_from_normalised_rewards_and_logs_raw_ones(
     buffer = trainers[True].collector.buffer
     np.testing.assert_array_equal(buffer.rewards, trainers[False].collector.buffer.rewards)
     rewards = normalizer.normalize(buffer.rewards, buffer.terminated | buffer.truncated, buffer.active)
-    following = trainers[True].policy.value(trainers[True].collector.shown.at_work())  # type: ignore[union-attr]
+    following = trainers[True].policy.value(trainers[True].collector.shown.active_steps())  # type: ignore[union-attr]
     values = buffer.last_values.copy()
     values[trainers[True].collector.shown.active] = following  # type: ignore[union-attr]
     advantages, returns = generalized_advantages(

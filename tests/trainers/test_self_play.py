@@ -325,6 +325,13 @@ def test_snakes_that_die_wait_for_their_game_whoever_plays_them() -> None:
     assert 0 < sum(member.games for member in pool.members) <= played[True]
 
 
+def test_lanes_may_have_seeds_of_their_own_or_none() -> None:
+    venv = ez.make_vec("MultiSnake/lanes", num_envs=2)
+    games = past_self_play(venv, OpponentPool(small_net(venv)), seed=0)
+    for seeds in ([None, None], [3, None], [1, 2]):
+        games.reset(seed=seeds)
+
+
 def test_a_game_in_turns_is_trained_against_past_selves() -> None:
     pettingzoo = pytest.importorskip("pettingzoo")
     inner = ez.from_pettingzoo(lambda: pettingzoo.make("aec", "classic/connect_four-v3"), num_envs=3)

@@ -26,7 +26,7 @@ from ..runs.checkpoint import Checkpoint, read_checkpoint
 from ..runs.guard import NonFiniteError, Snapshot, check_module
 from ..runs.run_folder import RunFolder
 from ..runs.run_origin import note_origin
-from ..runs.trainer_state import check_policy, optimizer_state, rng_of
+from ..runs.trainer_state import check_policy, moments, optimizer_state, rng_of
 from ..schedule import annealed, thread_count
 from .cloning_config import BehaviorCloningConfig
 from .cloning_learner import FusedCloningLearner, TorchCloningLearner
@@ -147,6 +147,10 @@ class BehaviorCloning:
             self.module.load_state_dict(self._best[2])
             if self._run is not None and not is_stopped:  # a run that was stopped goes on from its last epoch
                 self._save()
+        if (
+            self._best is not None and not best_metrics
+        ):  # the best epoch was before a resume, or a former call
+            best_metrics = {**self.evaluate(), "charts/epoch": float(self._best[0])}
         return best_metrics or metrics
 
     def _is_over(self) -> bool:
@@ -261,16 +265,16 @@ class BehaviorCloning:
                 "env": {"id": env, "kwargs": kwargs} if env else {"id": None},
                 "network": network,
                 "net" if network == "RogueNet" else "baseline": self.policy.config,
-            }
+            },
+            resume,
         )
 
     def _save(self) -> Path:
         """Write a checkpoint of this moment; the file of an epoch is written again with the best weights."""
         assert self._run is not None
-        moments = self.optimizer.state_dict()["state"]
         tensors: dict[str, Mapping[str, Tensor]] = {
             "policy": dict(self.module.state_dict()),
-            "optimizer": {f"{i}/{name}": v for i, entry in moments.items() for name, v in entry.items()},
+            "optimizer": moments(self),
             "trainer": {"torch_rng": torch.get_rng_state()},
         }
         metadata: dict[str, Any] = {

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...datasets import DatasetError, EntityDataset
 from ...envs import EntityActionSpace, EntityBatch
 from ...ragged import RaggedArray
+from ..advantages import generalized_advantages
 from .cloning_config import Illegal
 
 
@@ -135,12 +136,14 @@ def _returns(dataset: EntityDataset, gamma: float) -> NDArray[np.float32]:
 
     A reward that came while a lane was inactive belongs to the last decision before it.
     """
-    returns, rewards = np.zeros(len(dataset), np.float32), dataset.column("reward").astype(np.float64)
-    discounts = np.ones(len(dataset))
-    discounts[dataset.decisions] = gamma
+    returns, rewards = np.zeros(len(dataset), np.float32), dataset.column("reward")
+    active = np.zeros(len(dataset), bool)
+    active[dataset.decisions] = True
     for episode in dataset.episodes:
-        total = 0.0
-        for row in episode.rows[::-1].tolist():
-            total = rewards[row] + discounts[row] * total
-            returns[row] = total
+        rows = episode.rows[:, None]  # of one lane
+        values, never = np.zeros(rows.shape, np.float32), np.zeros(rows.shape, bool)
+        ends = never, never
+        _, returns[rows] = generalized_advantages(
+            rewards[rows], values, values[0], values, *ends, gamma, 1.0, active[rows]
+        )
     return returns

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from ...envs import EntityActionSpace, EntityBatch, EntitySpace, EntityVectorEnv
+from ...envs.vector.vector_checks import check_autoreset
 from ...policies.rogue_net.config import RogueNetConfig, from_options
 from ...policies.runtime.network import FlatNetwork
 from ...ragged import set_num_threads
@@ -58,9 +58,7 @@ class RolloutActor:
         venv = self._venv = self._make_venv(num_envs)
         if venv.num_envs != num_envs:
             raise ValueError(f"make_env: expected {num_envs} environments, got {venv.num_envs}")
-        mode = venv.metadata.get("autoreset_mode")
-        if mode != AutoresetMode.SAME_STEP:
-            raise ValueError(f"autoreset mode of {type(venv).__name__}: expected SAME_STEP, got {mode}")
+        check_autoreset("make_env", venv)
         if hasattr(venv, "get_training_state"):  # an `EvolvingVectorEnv`, whose module needs torch
             raise ValueError(
                 f"{type(venv).__name__}: expected environments that do not change with the policy. Learned"

@@ -179,7 +179,7 @@ def loss_and_gradients(
     config: PPOConfig,
     ent_coef: float,
 ) -> tuple[NDArray[np.float64], LossGradients]:
-    """Return the sums (6,) that `loss_kernels` names, and the gradients of `ppo_losses` by the outputs.
+    """Return the sums (6,), at `POLICY` to `VALUE`, and the gradients of `ppo_losses` by the outputs.
 
     Arrays are float32 or float64.
     """

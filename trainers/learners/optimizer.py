@@ -143,12 +143,20 @@ def make_optimizer(
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:
-    """For all parameters; in place where a graph may hold the number."""
+    """For all parameters, times the "lr_scale" of their group; in place where a graph may hold the number."""
     for group in optimizer.param_groups:
+        rate = learning_rate * group.get("lr_scale", 1.0)
         if isinstance(group["lr"], Tensor):
-            group["lr"].fill_(learning_rate)
+            group["lr"].fill_(rate)
         else:
-            group["lr"] = learning_rate
+            group["lr"] = rate
+
+
+def with_own_rates(optimizer: torch.optim.Optimizer, learning_rate: float) -> torch.optim.Optimizer:
+    """Return `optimizer`, whose learning rates now stay as they are where `learning_rate` is set."""
+    for group in optimizer.param_groups:
+        group["lr_scale"] = float(group["lr"]) / learning_rate
+    return optimizer
 
 
 def clip_gradients(parameters: Sequence[Tensor], max_norm: float) -> float:

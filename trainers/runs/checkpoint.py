@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import safetensors.torch
-from torch import Tensor
+from torch import Tensor, contiguous_format
 
 from ...files import sync_folder, write_synced
 from ...policies import METADATA, CheckpointError, checkpoint_paths, step_of
@@ -71,7 +71,9 @@ def write_checkpoint(
         temporary.mkdir(parents=True)
         sums = {}
         for group, entries in tensors.items():
-            content = safetensors.torch.save({name: entry.contiguous() for name, entry in entries.items()})
+            # Copies, because the format refuses tensors that share memory, as tied weights do.
+            copies = {name: entry.clone(memory_format=contiguous_format) for name, entry in entries.items()}
+            content = safetensors.torch.save(copies)
             sums[f"{group}.safetensors"] = hashlib.sha256(content).hexdigest()
             write_synced(temporary / f"{group}.safetensors", content)
         head = {"format": FORMAT, "step": step, **metadata, "sha256": sums}

@@ -164,10 +164,13 @@ class RunFolder:
     def metrics(self) -> Path:
         return self.path / "metrics.jsonl"
 
-    def write_config(self, config: Mapping[str, Any]) -> None:
-        """Write `config.yaml`, unless the folder has one already."""
+    def write_config(self, config: Mapping[str, Any], is_resumed: bool) -> None:
+        """Write `config.yaml`.
+
+        A resumed run keeps what it has, and a new run what has other sections: another program wrote it.
+        """
         path = self.path / CONFIG
-        if not path.exists():
+        if not path.exists() or (not is_resumed and _sections(path) == set(config)):
             replace_file(path, yaml.dump(dict(config), Dumper=NumberDumper, sort_keys=False).encode())
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
@@ -248,6 +251,14 @@ class RunFolder:
             self._writer = None
         if self.tracking is not None:
             self.tracking.close()
+
+
+def _sections(path: Path) -> set[str] | None:
+    """Return the sections of a configuration; None: it is none."""
+    try:
+        return set(yaml.safe_load(path.read_bytes()))
+    except (yaml.YAMLError, ValueError, TypeError):
+        return None
 
 
 #: Metrics in `metrics.jsonl.gz` are a tenth as large as unpacked.

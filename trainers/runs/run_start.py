@@ -64,7 +64,7 @@ def open_run(trainer: RunTrainer, run: RunFolder, resume: bool) -> None:
     if checkpoint is not None:
         trainer.restore(checkpoint)
     run.purge(trainer.step)
-    run.write_config(run_config(trainer.policy, trainer.venv, trainer.config))
+    run.write_config(run_config(trainer.policy, trainer.venv, trainer.config), resume)
 
 
 def run_config(policy: Policy, venv: EntityVectorEnv | RolloutSource, config: PPOConfig) -> dict[str, Any]:

@@ -80,6 +80,8 @@ def optimizer_state(trainer: Learning, checkpoint: Checkpoint) -> dict[str, Any]
     """
     where = f"checkpoint {checkpoint.path}: optimizer state"
     parameters = list(trainer.module.parameters())
+    groups = trainer.optimizer.param_groups
+    places = {id(p): place for place, p in enumerate(p for group in groups for p in group["params"])}
     state: dict[int, dict[str, Tensor]] = {}
     for key, value in checkpoint.tensors["optimizer"].items():
         index, _, name = key.partition("/")
@@ -87,14 +89,17 @@ def optimizer_state(trainer: Learning, checkpoint: Checkpoint) -> dict[str, Any]
             raise CheckpointError(
                 f"checkpoint {checkpoint.path} has {key!r:.100} for {len(parameters)} parameters"
             )
-        wanted = () if name == "step" else tuple(parameters[int(index)].shape)
-        if value.shape != wanted:
+        parameter = parameters[int(index)]
+        wanted = () if name == "step" else tuple(parameter.shape)
+        if name in _ADAM and value.shape != wanted:
             raise CheckpointError(f"{where} {key!r} has shape {tuple(value.shape)}, the parameter {wanted}")
         if not value.isfinite().all() or (name in _NOT_NEGATIVE and (value < 0).any()):
             least = ", not below 0" if name in _NOT_NEGATIVE else ""
             raise CheckpointError(f"{where} {key!r}: expected finite numbers{least}")
-        state.setdefault(int(index), {})[name] = value.clone()  # the optimizer works in place
-    if isinstance(trainer.optimizer, Adam) and not any(g["amsgrad"] for g in trainer.optimizer.param_groups):
+        if id(parameter) not in places:
+            raise CheckpointError(f"{where} {key!r}: expected none, as the optimizer has no such parameter")
+        state.setdefault(places[id(parameter)], {})[name] = value.clone()  # the optimizer works in place
+    if isinstance(trainer.optimizer, Adam) and not any(group["amsgrad"] for group in groups):
         for number, entry in state.items():
             if entry.keys() != _ADAM:
                 names = " and ".join(sorted(_ADAM))
@@ -102,6 +107,16 @@ def optimizer_state(trainer: Learning, checkpoint: Checkpoint) -> dict[str, Any]
                     f"{where} of parameter {number}: expected {names}, got {', '.join(entry)}"
                 )
     return {"state": state, "param_groups": trainer.optimizer.state_dict()["param_groups"]}
+
+
+def moments(trainer: Learning) -> dict[str, Tensor]:
+    """Return the state of the optimizer, by "<index of the parameter in the module>/<name>"."""
+    state = trainer.optimizer.state
+    return {
+        f"{index}/{name}": value
+        for index, parameter in enumerate(trainer.module.parameters())
+        for name, value in state.get(parameter, {}).items()
+    }
 
 
 def rng_of(state: Mapping[str, Any]) -> np.random.Generator:
@@ -176,10 +191,9 @@ def derived_seed(seed: int, step: int) -> int:
 def capture(trainer: Trainer) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
     """Return the tensors and the metadata of a checkpoint of `trainer` at this moment."""
     collector = trainer.collector
-    moments = trainer.optimizer.state_dict()["state"]
     tensors = {
         "policy": dict(trainer.module.state_dict()),
-        "optimizer": {f"{i}/{name}": value for i, entry in moments.items() for name, value in entry.items()},
+        "optimizer": moments(trainer),
         "trainer": {"torch_rng": torch.get_rng_state(), **_as_tensors(collector.episodes.state())},
     }
     if collector.reward_normalizer is not None:

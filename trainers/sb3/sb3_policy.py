@@ -27,6 +27,7 @@ from ...envs import (
     batch_observations,
 )
 from ...policies.rogue_net import InputNorm, RogueNet
+from ...policies.rogue_net.config import SHAPING
 from ...ragged import RaggedArray
 
 #: Adam's ε, as in the actor-critic policies of Stable-Baselines3.
@@ -237,7 +238,8 @@ class RogueNetPolicy(BasePolicy):
         The optimizer's moments stay as they are.
 
         Raises:
-            ValueError: a network for other spaces, or of another size.
+            ValueError: a network for other spaces, of another size, or with options that make other numbers
+                of the same weights.
         """
         mine = self._network
         if network.observation_space != mine.observation_space:
@@ -250,6 +252,10 @@ class RogueNetPolicy(BasePolicy):
             shapes = [tuple(side[name].shape) if name in side else "absent" for side in (here, there)]
             if shapes[0] != shapes[1]:
                 raise ValueError(f"another network: {name} is {shapes[0]} here, {shapes[1]} there")
+        for option in (*SHAPING, "composite", "squash"):
+            ours, theirs = getattr(mine.settings, option), getattr(network.settings, option)
+            if ours != theirs:
+                raise ValueError(f"another network: {option} is {ours} here, {theirs} there")
         mine.load_state_dict(there)
         self._forget_rollout()
 

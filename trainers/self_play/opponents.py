@@ -261,11 +261,13 @@ class OpponentPool:
         if len(set(steps)) < len(steps):
             raise ValueError("past: expected each step once")
         past = [self._read_past(saved) for saved in state["past"]]
-        known = {saved["source"]: saved for saved in state["fixed"]}
+        known: dict[str, list[Mapping[str, Any]]] = {}
+        for saved in state["fixed"]:
+            known.setdefault(saved["source"], []).append(saved)
         next_number = int(state["next_number"])
         fixed = []
         for member in self.fixed:
-            saved = known.get(member.source)
+            saved = known[member.source].pop(0) if known.get(member.source) else None
             number = next_number if saved is None else int(saved["number"])
             fixed.append(Opponent(number, member.policy, source=member.source))
             if saved is None:

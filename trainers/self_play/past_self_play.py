@@ -143,19 +143,20 @@ class PastSelfPlay(EntityVectorEnv):
     def _reset(self, seed: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
         """Start all games and draw their players."""
         batch, info = self.venv.reset(seed=seed, options=options)
-        if seed is not None:
-            self._rng = np.random.default_rng([_STREAM, seed])
+        seeds = [number for number in np.atleast_1d(np.asarray(seed, object)) if number is not None]
+        if seeds:
+            self._rng = np.random.default_rng([_STREAM, *seeds])
         self.seats.draw_all(self._rng)
         self._see(batch, info)
         return self._shown(), self._with_inactive(info)
 
     def _step(self, actions: Actions) -> StepResult:
         theirs = self.seats.players != LEARNER
-        at_work = int(np.count_nonzero(~theirs & ~self._inactive))
+        num_active = int(np.count_nonzero(~theirs & ~self._inactive))
         if theirs.any():
             actions = self._joined(actions, theirs)
         after, rewards, terminated, truncated, info = self.venv.step(actions)
-        self.steps += at_work
+        self.steps += num_active
         self._see(after, info)
         self.seats.follow(rewards, terminated | truncated, self._inactive, info, self._rng)
         if theirs.any():
