@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -103,27 +104,36 @@ class PPOConfig:
     """Of matrix products on a GPU: "float32", "tf32" or "bf16"; softmax, norms and losses stay float32."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            check_type(field.name, getattr(self, field.name), str(field.type))
-        for name in _POSITIVE:
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ValueError(f"{name}: expected a number above 0, got {value}")
-        for name in _NOT_NEGATIVE:
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name}: expected no number below 0, got {getattr(self, name)}")
-        if not _DEVICE.fullmatch(self.device):
-            raise ValueError(
-                f"device: expected 'auto', 'cpu', 'cuda' or 'cuda:<number>', got {self.device!r}"
-            )
+        check_options(self, _POSITIVE, _NOT_NEGATIVE, _FRACTIONS)
         if self.precision not in _PRECISIONS:
             raise ValueError(f"precision: expected one of {', '.join(_PRECISIONS)}, got {self.precision!r}")
-        for name in _FRACTIONS:
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name}: expected a number from 0 to 1, got {getattr(self, name)}")
 
 
-def check_type(name: str, value: Any, annotation: str) -> None:
+def check_options(
+    config: Any, positive: Iterable[str], not_negative: Iterable[str], fractions: Iterable[str]
+) -> None:
+    """Check the plain types of a dataclass of hyper-parameters, ranges by their names, and the device.
+
+    Raises:
+        TypeError, ValueError: a value is of the wrong type or out of range.
+    """
+    for field in fields(config):
+        _check_type(field.name, getattr(config, field.name), str(field.type))
+    for name in positive:
+        value = getattr(config, name)
+        if value is not None and not value > 0:
+            raise ValueError(f"{name}: expected a number above 0, got {value}")
+    for name in not_negative:
+        if not getattr(config, name) >= 0:
+            raise ValueError(f"{name}: expected no number below 0, got {getattr(config, name)}")
+    for name in fractions:
+        if not 0 <= getattr(config, name) <= 1:
+            raise ValueError(f"{name}: expected a number from 0 to 1, got {getattr(config, name)}")
+    if not _DEVICE.fullmatch(config.device):
+        raise ValueError(f"device: expected 'auto', 'cpu', 'cuda' or 'cuda:<number>', got {config.device!r}")
+
+
+def _check_type(name: str, value: Any, annotation: str) -> None:
     """`annotation` is the field's type as written in the class: bool, int, float or str, perhaps `| None`."""
     kind = annotation.removesuffix(" | None")
     if value is None and kind != annotation:
@@ -134,6 +144,8 @@ def check_type(name: str, value: Any, annotation: str) -> None:
         right = isinstance(value, str)
     elif kind == "int":
         right = isinstance(value, int) and not isinstance(value, bool)
+    elif kind != "float":  # a Literal
+        return
     else:
         right = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     if not right:

@@ -347,7 +347,13 @@ def test_wrong_calls_are_named(plays: Path, tmp_path: Path) -> None:
         ez.BehaviorCloning(other, dataset)
     with raises(ValueError, "epochs", 0):
         ez.BehaviorCloning(net, dataset).train(0)
-    for wrong in ({"held_out": 1.0}, {"epochs": 0}, {"illegal": "ignore"}, {"gamma": 1.5}):
+    for wrong in (
+        {"held_out": 1.0},
+        {"epochs": 0},
+        {"illegal": "ignore"},
+        {"gamma": 1.5},
+        {"device": "tpu9"},
+    ):
         with raises(ValueError, next(iter(wrong))):
             ez.BehaviorCloningConfig(**wrong)  # type: ignore[arg-type]
     with raises(FileNotFoundError, tmp_path / "none"):

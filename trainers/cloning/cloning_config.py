@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal, get_args
 
-from ..config import check_type
+from ..config import check_options
 
 Illegal = Literal["raise", "drop"]
 _POSITIVE = (
@@ -63,19 +63,7 @@ class BehaviorCloningConfig:
     """Where to train: "cpu", "cuda" or "cuda:1" (the policy is moved there), or "auto": where it is."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            if field.name != "illegal":
-                check_type(field.name, getattr(self, field.name), str(field.type))
-        for name in _POSITIVE:
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ValueError(f"{name}: expected a number above 0, got {value}")
-        for name in _NOT_NEGATIVE:
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name}: expected no number below 0, got {getattr(self, name)}")
-        for name in ("held_out", "gamma"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name}: expected a number from 0 to 1, got {getattr(self, name)}")
+        check_options(self, _POSITIVE, _NOT_NEGATIVE, ("held_out", "gamma"))
         if self.held_out == 1:
             raise ValueError("held_out: expected less than 1, got 1: nothing would be left to learn from")
         if self.illegal not in get_args(Illegal):

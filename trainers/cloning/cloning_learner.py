@@ -9,8 +9,8 @@ from torch import nn
 from torch.optim import Optimizer
 
 from ...policies import Policy
-from ...policies.engines.fused_engine import FusedEngine
 from ...policies.rogue_net import RogueNet
+from ..learners.fused_learner import learning_engine
 from ..learners.optimizer import clip_gradients, forget_gradients
 from ..runs.guard import check_losses
 from .cloning_config import BehaviorCloningConfig
@@ -59,7 +59,7 @@ class FusedCloningLearner(TorchCloningLearner):
 
     def differentiate(self, minibatch: Demonstration) -> dict[str, float]:
         """Set the gradients of a minibatch; see `TorchCloningLearner.differentiate`."""
-        engine = self._engine()
+        engine = learning_engine(self.net)
         if engine is None:
             return super().differentiate(minibatch)
         config, network, weights = self.config, engine.network, engine.read()
@@ -82,10 +82,3 @@ class FusedCloningLearner(TorchCloningLearner):
         value_loss = float((errors.astype(np.float64) ** 2).sum()) / (2 * steps)
         loss = -likelihood - config.ent_coef * entropy + config.vf_coef * value_loss
         return {"loss": loss, "log_likelihood": likelihood, "entropy": entropy, "value_loss": value_loss}
-
-    def _engine(self) -> FusedEngine | None:
-        """Return the fused engine; None where torch has to compute, as for `FusedLearner`."""
-        if type(self.net).evaluate is not RogueNet.evaluate or "evaluate" in vars(self.net):
-            return None
-        engine = self.net.fused_engine()
-        return engine if engine is not None and not engine.has_parameter_hooks() else None

@@ -96,6 +96,17 @@ def _near(chosen: RaggedArray, log_probs: Tensor, rng: np.random.Generator) -> R
 _log = logging.getLogger(__name__)
 
 
+def learning_engine(net: RogueNet) -> FusedEngine | None:
+    """Return the fused engine; None where torch has to compute.
+
+    Torch also runs the `evaluate` of a subclass, and hooks of parameters.
+    """
+    if type(net).evaluate is not RogueNet.evaluate or "evaluate" in vars(net):
+        return None
+    engine = net.fused_engine()
+    return engine if engine is not None and not engine.has_parameter_hooks() else None
+
+
 class FusedLearner(TorchLearner):
     """Makes the gradient steps of `TorchLearner` with the kernels of the fused engine, where it runs."""
 
@@ -114,7 +125,7 @@ class FusedLearner(TorchLearner):
 
     def differentiate(self, part: Samples, counts: Counts, ent_coef: float) -> dict[str, float]:
         """Add the gradients of a part of a minibatch; see `TorchLearner.differentiate`."""
-        engine = self._engine()
+        engine = learning_engine(self.net)
         if engine is None or self._differs(engine):
             return super().differentiate(part, counts, ent_coef)
         self.net.check_actions(part.observations, part.actions)
@@ -140,16 +151,6 @@ class FusedLearner(TorchLearner):
         )
         g = network.gradients(encoded, weights, d.log_probs, d.entropies, d.values)
         return logged(sums, counts, self.config, ent_coef), g
-
-    def _engine(self) -> FusedEngine | None:
-        """Return the fused engine; None where torch has to compute.
-
-        Torch also runs the `evaluate` of a subclass, and hooks of parameters.
-        """
-        if type(self.net).evaluate is not RogueNet.evaluate or "evaluate" in vars(self.net):
-            return None
-        engine = self.net.fused_engine()
-        return engine if engine is not None and not engine.has_parameter_hooks() else None
 
     def _differs(self, engine: FusedEngine) -> bool:
         """Return whether the kernels' loss is another one than torch's, compared once for each engine."""
