@@ -264,7 +264,7 @@ def _listed(
 ) -> EntityVectorEnv:
     """Return a vector environment that steps single environments in this process."""
     from ..envs.spaces import EntitySpace
-    from ..envs.vector.list_vector import ListVectorEnv
+    from ..envs.vector.list_vector import ListVectorEnv, check_separate
 
     made = [one()]  # to see what it is; it becomes the first lane
     if isinstance(made[0], gymnasium.Env):
@@ -278,8 +278,9 @@ def _listed(
         return ListVectorEnv([partial(_entity_env, lane, name, view)] * num_envs)
     from .gymnasium.results import PlainResults
 
-    lanes = [lambda: PlainResults(lane(), name)] * num_envs
-    return as_entity_vector_env(gymnasium.vector.SyncVectorEnv(lanes), name, view)
+    envs = gymnasium.vector.SyncVectorEnv([lambda: PlainResults(lane(), name)] * num_envs)
+    check_separate(envs.envs)
+    return as_entity_vector_env(envs, name, view)
 
 
 def _refuse_view(name: str, view: View | Mapping[str, Any] | None) -> None:
@@ -366,7 +367,8 @@ def _spec(env_id: str) -> EnvSpec:
         except ModuleNotFoundError as error:
             if error.name != module:
                 raise
-            raise gymnasium.error.NameNotFound(f"{env_id!r}: there is no module {module!r}") from None
+            found = f"expected 'module:name' of a class or function; no module {module!r} registers games"
+            raise gymnasium.error.NameNotFound(f"{env_id!r}: {found}") from None
         return _spec(rest)
     try:  # an id without its version
         return gymnasium.spec(env_id)

@@ -6,12 +6,10 @@ import contextlib
 import inspect
 import json
 import sys
-import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -31,10 +29,8 @@ from ..envs import (
 )
 from ..envs.gymnasium_checks import runs_check_env
 from ..envs.registration import find_namespace
-from ..experiments import UserError, check_at_least, parse
+from ..experiments import UserError, check_at_least, parse, where_raised
 
-#: Packages whose code is not the environment's own.
-_NOT_OWN = ("entitize", "gymnasium", "numpy", "pettingzoo")
 #: How many lanes of a vector environment are checked.
 _LANES = 3
 
@@ -75,11 +71,11 @@ def main(arguments: Sequence[str]) -> int:
         print(error)
         return 1
     except WorkerError as error:
-        print(error if error.__cause__ is None else f"{error}\n{_where(error.__cause__)}")
+        print(error if error.__cause__ is None else f"{error}\n{where_raised(error.__cause__)}")
         return 1
     except Exception as error:  # of the environment's own code
         notes = "".join(f"\n  {note}" for note in getattr(error, "__notes__", ()))
-        print(f"{type(error).__name__}: {error}\n{_where(error)}{notes}")
+        print(f"{type(error).__name__}: {error}\n{where_raised(error)}{notes}")
         return 1
     print("ok")
     return 0
@@ -234,30 +230,3 @@ def _wrapped(wrapper: Any, env: Any) -> Any:
 
 def _say(line: str) -> None:
     print(line, flush=True)
-
-
-def _where(error: BaseException) -> str:
-    """Return the place in the environment's own code that raised an exception."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if _is_own(Path(frame.filename))]
-    frame = (own or list(frames))[-1]
-    path = Path(frame.filename)
-    where = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-    return f"  raised at {where}:{frame.lineno} in {frame.name}"
-
-
-def _is_own(path: Path) -> bool:
-    return path.exists() and not _NOT_OWN_FOLDERS.intersection(path.resolve().parents)
-
-
-def _folders() -> set[Path]:
-    """Return the folders of packages whose code is not the environment's own."""
-    found = set()
-    for name in _NOT_OWN:
-        module = sys.modules.get(name if name != "entitize" else __name__.partition(".")[0])
-        if module is not None and module.__file__ is not None:
-            found.add(Path(module.__file__).resolve().parent)
-    return found
-
-
-_NOT_OWN_FOLDERS = _folders()

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .environments import played as played
     from .environments import settings_of as settings_of
     from .environments import with_lanes as with_lanes
+    from .error_place import where_raised as where_raised
     from .errors import UserError as UserError
     from .network_options import ROGUE_NET as ROGUE_NET
     from .network_options import Network as Network

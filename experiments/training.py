@@ -36,6 +36,7 @@ from .background_evaluation import BackgroundEvaluation
 from .config import RUN_CONFIG, TrainConfig
 from .config_file import to_yaml
 from .environments import EnvConfig, make_environments, with_lanes
+from .error_place import where_raised
 from .errors import UserError
 from .networks import initial_policy
 
@@ -145,6 +146,11 @@ def _train(
     stop: threading.Event,
     detail: Detail,
 ) -> PPO:
+    if trainer.step >= config.ppo.total_timesteps + trainer.episodes.num_envs * config.ppo.num_steps:
+        raise UserError(
+            f"ppo.total-timesteps: expected more than the {trainer.step:,} steps that {run} has taken, got"
+            f" {config.ppo.total_timesteps:,}"
+        )
     if trainer.ranks.is_first:
         replace_file(run / RUN_CONFIG, to_yaml(config).encode())
     players = "" if trainer.ranks.size == 1 else f" of {trainer.ranks.size} ranks"
@@ -173,7 +179,8 @@ def _train(
         except (NonFiniteError, CheckpointError) as error:
             raise UserError(str(error)) from error
         except (WorkerError, RankError, ActorError) as error:
-            raise UserError(f"{error}\n{_how_to_resume(run)}") from error
+            place = f"\n{where_raised(error.__cause__)}" if error.__cause__ is not None else ""
+            raise UserError(f"{error}{place}\n{_how_to_resume(run)}") from error
         except KeyboardInterrupt:
             console.print(_how_to_resume(run), highlight=False, soft_wrap=True)
             raise

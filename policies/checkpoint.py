@@ -84,8 +84,10 @@ def newest_checkpoint(path: str | Path) -> Path:
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path: expected the path of a run folder or of a checkpoint, got {path!r}")
     path = Path(path)
-    if not (path / "checkpoints").is_dir():
+    if not (path / "checkpoints").is_dir() and not (path / "config.yaml").is_file():
         return path
+    if (path / METADATA).is_file():
+        return path  # of a card, which has a configuration, too
     paths = checkpoint_paths(path / "checkpoints")
     if not paths:
         raise CheckpointError(f"run {path} has written no checkpoint yet")
@@ -245,6 +247,8 @@ def _check_tensor_count(content: bytes) -> None:
 def _read_metadata(path: Path) -> dict[str, Any]:
     if not path.is_dir():
         raise CheckpointError(f"checkpoint {path}: expected a folder, got no checkpoint")
+    if not (path / METADATA).exists():
+        raise CheckpointError(f"checkpoint {path}: expected a folder with {METADATA}, got one without")
     content = _read(path, METADATA)
     try:
         metadata = parse_json(content)

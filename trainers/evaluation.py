@@ -17,6 +17,7 @@ from ..envs.vector.vector_checks import check_autoreset, check_fits
 from ..policies import ActResult, frozen_weights
 from .compatibility import check_vector_env
 from .lanes import EpisodeStatistics, active_lanes
+from .runs.guard import check_lanes
 
 __all__ = [
     "Actor",
@@ -89,6 +90,7 @@ def evaluate(
         TypeError: `policy` or `venv` is something else, or `episodes` no whole number.
         ValueError: `episodes` is less than 1, the policy has other actions or features than the environments,
             or `venv` doesn't reset in the step that ends an episode.
+        NonFiniteError: a reward is NaN or infinite.
     """
     if not isinstance(policy, Actor):
         raise TypeError(f"evaluate: expected a policy with a method act, got {policy!r}")
@@ -123,6 +125,7 @@ def _play(
         acted = policy.act(batch, rng, deterministic)
         active = active_lanes(info)
         batch, rewards, terminated, truncated, info = venv.step(acted.actions)
+        check_lanes("reward", rewards)
         for lane, episode_return, length in statistics.record(rewards, terminated | truncated, active):
             if len(played[lane]) < quota[lane]:
                 played[lane].append((episode_return, length))

@@ -36,7 +36,7 @@ from .ranks import Ranks
 from .rollout import Samples
 from .rollout_source import RolloutSource
 from .runs.checkpoint import Checkpoint, read_checkpoint
-from .runs.guard import Snapshot, check_batch, check_module, naming_update
+from .runs.guard import Snapshot, check_batch, check_module, naming_update, saving_on_error
 from .runs.run_folder import RunFolder
 from .runs.run_origin import note_origin
 from .runs.run_start import open_run, run_folder
@@ -206,13 +206,13 @@ class PPO:
             metrics = self._iterate()
             show(self.step, metrics)
             stops = [stop.is_set(), *(callback(self, metrics) for callback in self.callbacks)]
-            step_before = self.step - self._num_samples
-            if self._run and is_due(step_before, self.step, self.config.checkpoint_interval):
+            if self._run and is_due(
+                self.step - self._num_samples, self.step, self.config.checkpoint_interval
+            ):
                 self.save_checkpoint()
             if any(self.ranks.gather(any(stops))):
                 break
-        if self._run and self._saved_step != self.step:
-            self.save_checkpoint()
+        self._save_new()
         return metrics
 
     def _fraction_done(self, step: int) -> float:
@@ -228,7 +228,7 @@ class PPO:
         before = dict(self.clock.wall)
         with naming_update(self.updates + 1, self.step, self._run), thread_count(self.config.num_threads):
             self.venv.set_progress(self._fraction_done(self.step))
-            with frozen_weights(self.policy):
+            with frozen_weights(self.policy), saving_on_error(self._save_new):
                 self.collect()
             metrics = self.update()
         seconds = self.ranks.from_first(time.perf_counter() - began)
@@ -236,8 +236,7 @@ class PPO:
         if isinstance(self.venv, EvolvingVectorEnv | RolloutSource):
             metrics.update(self.venv.training_metrics())
         metrics |= {"charts/SPS": self._num_samples / seconds, "time/elapsed": self.elapsed_seconds}
-        for name, total in self.clock.wall.items():
-            metrics[f"time/{name}"] = total - before.get(name, 0.0)
+        metrics |= {f"time/{name}": total - before.get(name, 0.0) for name, total in self.clock.wall.items()}
         if self._run is not None:
             self._run.log(self.step, metrics)
         return metrics
@@ -250,8 +249,7 @@ class PPO:
         self._samples = None
         if not self.collector.has_episodes:
             self._start()
-        done = self._fraction_done(self.step)
-        samples = self._samples = self.collector.collect(self._action_rng, done)
+        samples = self._samples = self.collector.collect(self._action_rng, self._fraction_done(self.step))
         self._rows = self.collector.rows
         self._count(len(samples))
         return samples
@@ -318,11 +316,8 @@ class PPO:
         config = self.config
         num_samples, step_before = self._num_samples, self.step - self._num_samples
         done = self._fraction_done(step_before)
-        learning_rate, ent_coef = config.learning_rate, config.ent_coef
-        if config.anneal_lr:
-            learning_rate = annealed(learning_rate, done)
-        if config.anneal_entropy:
-            ent_coef = annealed(ent_coef, done)
+        learning_rate = annealed(config.learning_rate, done) if config.anneal_lr else config.learning_rate
+        ent_coef = annealed(config.ent_coef, done) if config.anneal_entropy else config.ent_coef
         set_learning_rate(self.optimizer, learning_rate)
         is_warming_up = step_before < config.value_warmup_steps
         self.learner.frozen = self._frozen if is_warming_up else ()
@@ -377,6 +372,10 @@ class PPO:
         if self.config.reset_at_checkpoint:
             self.collector.shown = None
         return path
+
+    def _save_new(self) -> None:
+        if self._run is not None and self.step not in (0, self._saved_step):
+            self.save_checkpoint()
 
     def restore(self, checkpoint: str | Path | Checkpoint) -> None:
         """Continue from a checkpoint.

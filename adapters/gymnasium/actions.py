@@ -76,7 +76,7 @@ def _flags(mask: Any, shape: tuple[int, int], name: str, place: str) -> NDArray[
         raise ObservationError(
             f"{place}: mask of action {name!r}: expected length {shape[1:]}, got {array.shape[1:]}"
         )
-    if array.dtype.kind not in "biuf" or not np.isfinite(array).all():
+    if array.dtype.kind not in "biuf" or not ((array == 0) | (array == 1)).all():
         raise ObservationError(f"{place}: mask of action {name!r}: expected 0 and 1, got {array[0]}")
     return array.astype(bool)
 

@@ -21,6 +21,7 @@ from ...envs import (
     EntityActionSpace,
     EntityBatch,
     EntitySpace,
+    ObservationError,
     validate_actions,
 )
 from ...envs.batch.batch_actions import ragged_orders
@@ -278,7 +279,13 @@ def _action_mask(action: ActionSpace, flags: NDArray[np.bool_] | None, batch_siz
 
 
 def lift(mask: Any) -> Any:
-    """One environment's mask as a batch of one."""
+    """One environment's mask as a batch of one.
+
+    Raises:
+        ObservationError: it is None.
+    """
+    if mask is None:
+        raise ObservationError(f"{MASK}: expected a mask, got None. Leave it out where all is allowed")
     if isinstance(mask, Mapping):
         return {key: lift(part) for key, part in mask.items()}
     if isinstance(mask, list | tuple) and any(

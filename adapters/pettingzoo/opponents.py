@@ -76,12 +76,23 @@ class FunctionOpponent(GameOpponent):
         return [self._called(game, agent) for game, agent in turns]
 
     def _called(self, game: PettingZooGame, agent: str) -> Any:
-        action = self._function(game.observation(agent), game.mask(agent), agent)
+        mask = game.mask(agent)
+        action = self._function(game.observation(agent), mask, agent)
         space = game.action_spaces[agent]
         # A Box takes what NumPy can turn into its numbers; how strictly is up to the game.
         if not isinstance(space, spaces.Box) and not space.contains(action):
             raise ValueError(
                 f"the opponent's action for {agent!r}: expected an action of {space}, got {action!r}"
+            )
+        if (
+            isinstance(space, spaces.Discrete)
+            and mask is not None
+            and not np.asarray(mask)[action - space.start]
+        ):
+            allowed = (np.flatnonzero(mask) + space.start).tolist()
+            raise ValueError(
+                f"the opponent's action for {agent!r}: expected one that its mask allows, one of {allowed},"
+                f" got {action!r}"
             )
         return action
 

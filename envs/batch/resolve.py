@@ -271,8 +271,10 @@ class _MaskReader:
         try:
             return self._resolved.index_of[identity]
         except (KeyError, TypeError):
-            known = ", ".join(map(repr, self._resolved.index_of)) or "none"
-            self.fail(f"unknown {side} id {identity!r}: expected an id of this step, one of {known}")
+            known = list(map(repr, self._resolved.index_of))
+            hint = ". It looks the same but is not equal (==)" if repr(identity) in known else ""
+            expected = ", ".join(known) or "none"
+            self.fail(f"unknown {side} id {identity!r}: expected an id of this step, one of {expected}{hint}")
 
     def _run(self, side: str, name: str) -> NDArray[np.int64]:
         """The indices of the entities of one type."""
@@ -293,6 +295,8 @@ class _MaskReader:
             self.fail(f"mask: expected shape {shape}, got {mask.shape}")
         if mask.dtype.kind not in "biu":
             self.fail(f"mask: expected booleans, got {mask.dtype}")
+        if mask.dtype.kind != "b" and mask.size and not 0 <= mask.min() <= mask.max() <= 1:
+            self.fail(f"mask: expected booleans, or 0 and 1, got {mask.min()} to {mask.max()}")
         return mask.astype(bool, copy=False)
 
     def name(self, index: int) -> str:

@@ -39,7 +39,7 @@ class ListVectorEnv(EntityVectorEnv):
         envs: the environment of each lane; none after `close`.
 
     Raises:
-        ValueError: there is no `env_fn`.
+        ValueError: there is no `env_fn`, or two lanes have the same environment.
         WorkerError: an environment raised, or could not be made; it is named, and all have been closed.
     """
 
@@ -57,6 +57,7 @@ class ListVectorEnv(EntityVectorEnv):
                 self._check_spaces(env)
             except Exception as error:
                 raise self._failure(lane, "being made", error) from error
+        check_separate(self.envs)
         first = self.envs[0]
         self.num_envs = len(env_fns)
         self.single_observation_space = first.observation_space  # type: ignore[assignment]
@@ -144,6 +145,19 @@ class ListVectorEnv(EntityVectorEnv):
         index = self.first_lane + lane
         return WorkerError(
             f"env {index} ({name}) raised {type(error).__name__} in {doing}: {error}", (index,)
+        )
+
+
+def check_separate(envs: Sequence[gymnasium.Env[Any, Any]]) -> None:
+    """Check that each lane has an environment of its own.
+
+    Raises:
+        ValueError: two lanes have the same one.
+    """
+    if len({id(env.unwrapped) for env in envs}) < len(envs):
+        raise ValueError(
+            f"expected a new {type(envs[0].unwrapped).__name__} at each call of the function that makes the"
+            " environments, got the same one twice"
         )
 
 

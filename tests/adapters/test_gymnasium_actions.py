@@ -281,9 +281,15 @@ def test_a_lane_without_a_mask_may_do_everything_and_one_without_a_choice_nothin
 
 
 def test_masks_of_something_else_than_flags_are_named():
-    for mask in (np.array([1.0, np.nan, 0.0]), np.array(["a", "b", "c"])):
+    for mask in (np.array([1.0, np.nan, 0.0]), np.array(["a", "b", "c"]), np.array([1.0, 0.5, 0.0])):
         with raises(ObservationError, "Echo", "mask", "action 'action'", 0, 1):
             wrap(Echo(Discrete(3), mask)).reset()
+    for lanes in (
+        wrap(Echo(Discrete(3), lambda steps: None)),
+        ez.make_vec(lambda: Echo(Discrete(3), lambda s: None), 2),
+    ):
+        with raises(ObservationError, "action_mask"):
+            lanes.reset()
 
 
 def test_masks_of_the_wrong_length_are_named():

@@ -283,6 +283,7 @@ def test_environments_are_made_by_name_and_of_vector_environments() -> None:
     assert by_name.num_envs == 3 and by_name.get_attr("max_steps") == [100, 100, 100]
     assert by_name.reset()["values/entities/Mine"].shape == (6, 2)  # type: ignore[call-overload]
     assert ez.sb3.make_vec("Xor").num_envs == 1
+    assert ez.sb3.make_vec(ez.games.MineSweeper, 3, nmines=2).num_envs == 3
     alone = ez.sb3.vec_env("MineSweeper", 2)
     assert type(alone) is ez.sb3.RaggedVecEnv and alone.num_envs == 2
     wrapped = ez.sb3.make_vec(ez.wrap_vec(SyncVectorEnv([partial(gymnasium.make, "CartPole-v1")] * 2)))

@@ -148,6 +148,13 @@ def observation(**changes: Any) -> ez.Observation:
     return ez.Observation(**parts)
 
 
+class Alike:
+    """Looks like the id of a unit."""
+
+    def __repr__(self) -> str:
+        return "'ann'"
+
+
 NAN = [[1, 2, 3], [4, float("nan"), 6]]
 INF = [[1, 2, float("inf")], [4, 5, 6]]
 WRONG_OBSERVATIONS: list[tuple[tuple[object, ...], Any]] = [
@@ -173,6 +180,9 @@ WRONG_OBSERVATIONS: list[tuple[tuple[object, ...], Any]] = [
     (("'Aim'", "SelectEntityMask", "CategoricalMask"), {"actions": {"Aim": CM()}}),
     (("'Alarm'", "GlobalCategoricalMask", "CategoricalMask"), {"actions": {"Alarm": CM()}}),
     (("'Walk'", "'eve'", "'ann'", "'bob'", "'pie'"), {"actions": {"Walk": CM(actor_ids=["eve"])}}),
+    (("'Walk'", "'ann'", "not equal"), {"actions": {"Walk": CM(actor_ids=[Alike()])}}),
+    (("'Walk'", "mask", 0, 2), {"actions": {"Walk": CM(actor_ids=["ann"], mask=[[0, 1, 2]])}}),
+    (("'Walk'", "mask", -1, 1), {"actions": {"Walk": CM(actor_ids=["ann"], mask=[[0, 1, -1]])}}),
     (("'Aim'", "'eve'"), {"actions": {"Aim": SM(actor_ids=["ann"], actee_ids=["eve"])}}),
     (("'Walk'", "'Ghost'", "'Unit'"), {"actions": {"Walk": CM(actor_types=["Ghost"])}}),
     (("'Walk'",), {"actions": {"Walk": CM(actor_ids=["ann"], actor_types=["Unit"])}}),

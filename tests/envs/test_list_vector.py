@@ -82,6 +82,15 @@ def test_lanes_are_stepped_as_single_environments_are() -> None:
     assert (rewards.dtype, terminated.dtype, truncated.dtype) == (np.float32, bool, bool)
 
 
+def test_each_lane_has_an_environment_of_its_own() -> None:
+    game, cart = ez.games.MineSweeper(), gymnasium.make("CartPole-v1")
+    with raises(ValueError, "MineSweeper", "new"):
+        ez.vector.ListVectorEnv([lambda: game] * 2)
+    with raises(ValueError, "CartPoleEnv", "new"):
+        ez.make_vec(lambda: cart, num_envs=3)
+    ez.make_vec(lambda: cart, num_envs=1)
+
+
 def test_autoreset_and_infos_are_gymnasiums_same_step() -> None:
     lengths = (2, 3, 2)
     ours = ez.vector.ListVectorEnv([partial(Counter, length) for length in lengths])

@@ -20,7 +20,7 @@ from entitize.ragged.compiled import cache_folder
 from entitize.trainers import read_origin
 from PIL import Image
 
-from facts import mentions
+from facts import mentions, raises
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -178,6 +178,7 @@ def test_an_environment_that_fails_ends_training_with_a_sentence(
         del gymnasium.registry["Burning-v0"]
     assert code == 2
     assert re.search(mentions("Burning", "RuntimeError", "the board is on fire"), error)
+    assert re.search(mentions("raised at", "test_cli.py", "_step"), error)
     assert re.search(mentions(f"entitize train --resume {tmp_path / 'run'}", 0), error)
 
 
@@ -196,6 +197,24 @@ def test_a_run_goes_on_where_it_was(entitize: Run, trained: Path, tmp_path: Path
     assert re.search(mentions("resumed", 32), out)
     assert steps(run) == [16, 32, 48, 64]
     assert read_run_config(run).ppo.total_timesteps == 64
+
+
+def test_a_run_has_no_fewer_steps_than_it_took(entitize: Run, trained: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    code, _, err = entitize("train", "--resume", run, "--ppo.total-timesteps", 16)
+    assert code == 2
+    assert re.search(mentions("total-timesteps", 32, 16), err)
+    assert read_run_config(run) == read_run_config(trained)
+
+
+def test_a_run_without_a_checkpoint_is_told(entitize: Run, trained: Path, tmp_path: Path) -> None:
+    shutil.copy(trained / "config.yaml", tmp_path)
+    code, _, err = entitize("eval", tmp_path)
+    assert code == 2 and re.search(mentions(f"run {tmp_path}", "no checkpoint"), err)
+    with raises(ez.policies.CheckpointError, tmp_path / "other", "checkpoint.json"):
+        (tmp_path / "other").mkdir()
+        ez.load_agent(tmp_path / "other")
 
 
 def test_a_run_without_its_checkpoints_is_not_started_again(

@@ -12,6 +12,7 @@ from entitize.envs import EntityVectorEnv
 from entitize.policies import ActResult
 from entitize.trainers import (
     EpisodeStatistics,
+    NonFiniteError,
     bootstrap_interval,
     evaluate,
     explained_variance,
@@ -90,6 +91,16 @@ def test_no_episodes_and_policies_of_other_games_are_refused() -> None:
     other = ez.evaluation.RandomActor(ez.make_vec("CherryPick").single_action_space)
     with raises(ValueError, "evaluate", "'Move'", "'Pick Cherry'"):
         evaluate(other, ez.make_vec("MineSweeper"), 1)
+
+
+def test_a_reward_that_is_no_number_is_refused() -> None:
+    class Broken(Lengths):
+        def step(self, actions: Any) -> Any:
+            batch, rewards, *rest = super().step(actions)
+            return batch, rewards * np.nan, *rest
+
+    with raises(NonFiniteError, "reward", "nan"):
+        evaluate(Idle(), Broken(2), 2)
 
 
 def test_policies_that_read_other_features_are_refused_until_they_are_adapted() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -383,3 +384,22 @@ def test_after_an_error_in_a_rollout_training_goes_on_with_new_episodes(
     assert (trainer.step, trainer.updates) == (96, 4)
     assert len(venv.seeds) == 2 and venv.seeds[1] != venv.seeds[0]
     assert trainer.episodes.running_lengths.max() <= 5, "no episode is counted across the break"
+
+
+def test_an_error_in_a_rollout_loses_no_update(toy_policy: Any, toy_venv: Any, tmp_path: Path) -> None:
+    class Dying(toy_venv):  # type: ignore[misc]
+        def step(self, actions: Any) -> Any:
+            if self._clock == 9:
+                raise OSError("worker died")
+            return super().step(actions)
+
+    trainer = PPO(toy_policy(), Dying(4), CONFIG, tmp_path)
+    with raises(OSError, "worker died"):
+        trainer.train()
+    policy = toy_policy()
+    with torch.no_grad():
+        policy.paint += 1
+    again = PPO(policy, toy_venv(4), CONFIG, tmp_path, resume=True)
+    assert (again.step, again.updates) == (24, 1)
+    for ours, theirs in zip(trainer.module.parameters(), again.module.parameters(), strict=True):
+        assert torch.equal(ours, theirs)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 class NonFiniteError(ArithmeticError):
     """A NaN or an infinity came up in training; the message names update, step and statistics.
 
-    The policy and its optimizer are as they were before the update, and the last checkpoint is untouched.
+    The policy and its optimizer are as they were before the update. Where it ended a rollout, the run folder
+    has a checkpoint of them.
     """
 
 
@@ -40,6 +41,20 @@ def naming_update(update: int, step: int, run: RunFolder | None) -> Iterator[Non
         if run is not None and (paths := checkpoint_paths(run.checkpoints)):
             saved = f"the last good checkpoint is {paths[-1]}"
         raise NonFiniteError(f"update {update} (step {step}): {error}; {saved}") from error
+
+
+@contextmanager
+def saving_on_error(save: Callable[[], object]) -> Iterator[None]:
+    """Call `save` where an error ends a rollout: the policy is that of the last update.
+
+    The error goes on, even if it can't be saved.
+    """
+    try:
+        yield
+    except Exception:
+        with suppress(Exception):
+            save()
+        raise
 
 
 class Snapshot:

@@ -164,7 +164,7 @@ class RunFolder:
     def metrics(self) -> Path:
         return self.path / "metrics.jsonl"
 
-    def write_config(self, config: Mapping[str, Any], is_resumed: bool) -> None:
+    def write_config(self, config: Mapping[str, Any], is_resumed: bool = False) -> None:
         """Write `config.yaml`.
 
         A resumed run keeps what it has, and a new run what has other sections: another program wrote it.

@@ -6,6 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from ...envs import EntityVectorEnv
 from ...policies import Policy
 from ..config import PPOConfig
@@ -70,10 +72,11 @@ def open_run(trainer: RunTrainer, run: RunFolder, resume: bool) -> None:
 def run_config(policy: Policy, venv: EntityVectorEnv | RolloutSource, config: PPOConfig) -> dict[str, Any]:
     """Return `config.yaml` of a run made in Python, in the format of `entitize train`.
 
-    The environment's id is None unless `make_vec` made it from a name.
+    The environment's id is None unless `make_vec` made it from a name; `num_envs` then counts games.
     """
-    spec = venv.vector_spec
-    env = {"id": None, "num_envs": venv.num_envs} if spec is None else asdict(spec)
+    spec, games = venv.vector_spec, getattr(venv, "lane_games", None)
+    num_envs = venv.num_envs if games is None else len(np.unique(games))
+    env = {"id": None, "num_envs": num_envs} if spec is None else asdict(spec)
     network = type(policy).__name__
     options = "net" if network == "RogueNet" else "baseline"
     return {"env": env, "network": network, options: policy.config, "ppo": asdict(config)}

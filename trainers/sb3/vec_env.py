@@ -10,11 +10,13 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 from stable_baselines3.common.env_util import is_wrapped
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
+from ...adapters.environment_resolver import EnvSource
 from ...adapters.environment_resolver import make_vec as make_entity_vec
 from ...envs import (
     ActionError,
@@ -212,24 +214,24 @@ class RaggedVecEnv(VecEnv):
         return getattr(self.vector_env, name)
 
 
-def vec_env(env: str | EntityVectorEnv, num_envs: int | None = None, **kwargs: Any) -> RaggedVecEnv:
+def vec_env(env: EnvSource | EntityVectorEnv, num_envs: int | None = None, **kwargs: Any) -> RaggedVecEnv:
     """A `VecEnv` by name, or of an entity vector environment, for wrappers to go around; see `make_vec`."""
-    if isinstance(env, str):
+    if isinstance(env, str | EnvSpec) or callable(env):
         return RaggedVecEnv(make_entity_vec(env, num_envs=1 if num_envs is None else num_envs, **kwargs))
     if num_envs is not None or kwargs:
         given = ", ".join([*(["num_envs"] if num_envs is not None else []), *kwargs])
-        raise TypeError(f"{given}: only for environments that are made by name, got {env!r}")
+        raise TypeError(f"{given}: only for environments that are made by name or by a function, got {env!r}")
     return RaggedVecEnv(env)
 
 
-def make_vec(env: str | EntityVectorEnv, num_envs: int | None = None, **kwargs: Any) -> VecMonitor:
+def make_vec(env: EnvSource | EntityVectorEnv, num_envs: int | None = None, **kwargs: Any) -> VecMonitor:
     """`vec_env` with a `VecMonitor` around it, for episode statistics.
 
     As Stable-Baselines3's `make_vec_env` puts a `Monitor` around every environment.
 
     Args:
-        env: what `entitize.make_vec` knows ("Procgen/bigfish", "MineSweeper"), or an environment of
-            `entitize.wrap_vec`, `entitize.vector.ListVectorEnv` and so on.
+        env: what `entitize.make_vec` makes ("Procgen/bigfish", "CartPole-v1", a class or a function), or an
+            environment of `entitize.wrap_vec`, `entitize.vector.ListVectorEnv` and so on.
         num_envs: how many environments to make, 1 if not given.
         kwargs: go to the environments that are made.
 

@@ -87,6 +87,16 @@ def test_an_opponent_opens_the_game_where_it_is_its_turn() -> None:
     assert not batch.actions["action"].mask.values[:, 8].any()
 
 
+def test_a_function_is_held_to_the_mask() -> None:
+    def stubborn(observation: Any, mask: Any, agent: str) -> int:
+        return 0
+
+    venv = ez.from_pettingzoo(TICTACTOE, opponents={"player_1": stubborn}, num_envs=1, view=AUTO)
+    batch, _ = venv.reset(seed=1)
+    with raises(ez.envs.WorkerError, "'player_1'", "mask", 0):
+        venv.step({"action": batch.actions["action"].actors.with_values(np.array([5]))})
+
+
 @pytest.mark.parametrize("opponent", ["random", last_legal, Fixed()], ids=["random", "function", "policy"])
 @pytest.mark.parametrize("name", ["tictactoe", "leduc"])
 def test_games_with_opponents_keep_the_rules(name: str, opponent: Any) -> None:

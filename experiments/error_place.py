@@ -1,0 +1,36 @@
+"""`where_raised`: the line of an environment's own code that raised an exception."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from pathlib import Path
+
+#: Packages whose code is not the environment's own.
+_NOT_OWN = (__name__.partition(".")[0], "gymnasium", "numpy", "pettingzoo", "importlib")
+
+
+def where_raised(error: BaseException) -> str:
+    """Return the place in the environment's own code that raised an exception, as a line of text."""
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        return f"  in {_shown(Path(error.filename))}:{error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    not_own = _folders()
+    own = [frame for frame in frames if _is_own(Path(frame.filename), not_own)]
+    frame = (own or list(frames))[-1]
+    return f"  raised at {_shown(Path(frame.filename))}:{frame.lineno} in {frame.name}"
+
+
+def _shown(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def _is_own(path: Path, not_own: set[Path]) -> bool:
+    return path.exists() and not not_own.intersection(path.resolve().parents)
+
+
+def _folders() -> set[Path]:
+    """Return the folders of packages whose code is not the environment's own."""
+    modules = [sys.modules.get(name) for name in _NOT_OWN]
+    files = [module.__file__ for module in modules if module is not None and module.__file__ is not None]
+    return {Path(file).resolve().parent for file in files}
