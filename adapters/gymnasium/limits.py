@@ -96,7 +96,7 @@ class Limit:
         entities = observation["entities"]
         kept = {name: self._kept(name, entities, rng) for name in self.space.entities}
         dropped = {name: len(entities[name]) - len(places) for name, places in kept.items()}
-        starts = np.cumsum([0, *(len(rows) for rows in entities.values())])
+        starts = np.cumsum([0, *(len(entities[name]) for name in self.space.entities)])
         indices = np.concatenate(
             [places + start for places, start in zip(kept.values(), starts, strict=False)]
         )

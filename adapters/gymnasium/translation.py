@@ -187,6 +187,8 @@ class SpaceTranslation:
         place = f"{self.env_name}: {MASK}"
         if present is None or present.all():
             return self._part.masks(mask, batch_size, place)
+        if not present.any():
+            return {}
         some = self._part.masks(_lanes(mask, present), int(present.sum()), place)
         flags = {}
         for name, rows in some.items():

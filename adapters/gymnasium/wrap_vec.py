@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import gymnasium
@@ -16,14 +17,13 @@ from numpy.typing import NDArray
 
 from ...envs import (
     ActionError,
-    ActionMask,
     EntityBatch,
     EntityVectorEnv,
     ObservationError,
 )
 from ...envs.returned import env_name, lane_flags
 from ...envs.seeds import Seeds
-from ...envs.vector.infos import merge_infos
+from ...envs.vector.infos import is_lane_mask, merge_infos
 from ...envs.vector.vector_env import Actions, StepResult
 from ...ragged import RaggedArray
 from .dict_observations import checked_dicts, explain_workers, given_env, read_as_dicts
@@ -171,8 +171,9 @@ class WrappedVectorEnv(EntityVectorEnv):
             info = deepcopy(info)  # wrappers put arrays into it that their reset changes
         observation, reset_info = self.venv.reset(options=options)
         observation = checked_dicts(space, observation, f"{self._name}.reset")
-        merged = _merged(info, _merged_lanes(reset_info, self.num_envs), ended)
-        batch = self._batch(observation, merged)
+        reset_info = _merged_lanes(reset_info, self.num_envs)
+        merged = _merged(info, reset_info, ended)
+        batch = self._batch(observation, _forgotten(merged, reset_info, ended))
         merged.update(final_obs=final_obs, _final_obs=ended.copy(), final_info=info, _final_info=ended.copy())
         return batch, merged
 
@@ -283,6 +284,9 @@ def _check_environments_are_here(name: str, venv: VectorEnv[Any, Any, Any], insi
         )
 
 
+_FINAL = ("final_obs", "final_info", "_final_obs", "_final_info")
+
+
 def lane_info(info: Mapping[str, Any], lane: int) -> dict[str, Any]:
     """Return one lane's info from merged infos, where `_key` says which lanes have `key`.
 
@@ -291,9 +295,7 @@ def lane_info(info: Mapping[str, Any], lane: int) -> dict[str, Any]:
     own: dict[str, Any] = {}
     for key, values in info.items():
         flags = info.get(f"_{key}")
-        if key.removeprefix("_") in ("final_obs", "final_info") or (flags is not None and not flags[lane]):
-            continue
-        if key.startswith("_") and key[1:] in info:
+        if key in _FINAL or is_lane_mask(key, info) or (flags is not None and not flags[lane]):
             continue
         own[key] = lane_info(values, lane) if isinstance(values, Mapping) else values[lane]
     return own
@@ -323,8 +325,7 @@ def _without_actions(batch: EntityBatch, lanes: NDArray[np.bool_]) -> EntityBatc
             array.values[~array.broadcast(lanes)], np.where(lanes, 0, array.lengths)
         )
 
-    actions = {n: ActionMask(emptied(m.actors), emptied(m.mask)) for n, m in batch.actions.items()}
-    return EntityBatch(batch.entities, batch.globals, actions)
+    return replace(batch, actions={name: part.map(emptied) for name, part in batch.actions.items()})
 
 
 def _merged(step: Mapping[str, Any], reset: Mapping[str, Any], ended: NDArray[np.bool_]) -> dict[str, Any]:
@@ -334,7 +335,7 @@ def _merged(step: Mapping[str, Any], reset: Mapping[str, Any], ended: NDArray[np
     """
     merged = dict(step)
     for key, value in reset.items():
-        if key.startswith("_") and key[1:] in reset:
+        if is_lane_mask(key, reset):
             continue
         flag = f"_{key}"
         there = np.asarray(reset.get(flag, ended), bool)
@@ -348,6 +349,21 @@ def _merged(step: Mapping[str, Any], reset: Mapping[str, Any], ended: NDArray[np
     return merged
 
 
+def _forgotten(
+    merged: Mapping[str, Any], reset: Mapping[str, Any], ended: NDArray[np.bool_]
+) -> dict[str, Any]:
+    """Return merged infos without what only the step said of the ended lanes, not of their new episode."""
+    kept = dict(merged)
+    for key, value in merged.items():
+        if is_lane_mask(key, merged):
+            continue
+        if key not in reset:
+            kept[f"_{key}"] = np.asarray(merged.get(f"_{key}", ~ended), bool) & ~ended
+        elif isinstance(value, Mapping):
+            kept[key] = _forgotten(value, reset[key], ended)
+    return kept
+
+
 def _replaced(old: NDArray[Any], new: NDArray[Any], lanes: NDArray[np.bool_]) -> NDArray[Any]:
     """`old` with the rows of `new` in `lanes`; as objects where the two don't agree in type or shape."""
     agree = old.dtype == new.dtype and old.shape == new.shape
@@ -356,6 +372,6 @@ def _replaced(old: NDArray[Any], new: NDArray[Any], lanes: NDArray[np.bool_]) ->
         result[lanes] = new[lanes]
         return result
     result = np.full(len(lanes), None, object)
-    for lane, replace in enumerate(lanes):
-        result[lane] = new[lane] if replace else old[lane]
+    for lane, is_new in enumerate(lanes):
+        result[lane] = new[lane] if is_new else old[lane]
     return result

@@ -14,6 +14,9 @@ from .game import FinalObserver, FinalStep, GameStep, PettingZooGame
 from .opponents import GameOpponent, Turn
 from .parallel_game import ParallelGame
 
+#: Combined with the seed of a reset, so that opponents and games use different random numbers.
+_STREAM = 0x0990
+
 
 class GameRunner:
     """Runs several games of one kind.
@@ -54,7 +57,7 @@ class GameRunner:
     def reset(self, seed: int | None, options: dict[str, Any] | None) -> None:
         """Reset all games; game i gets `seed` + i. Without a seed all random numbers continue."""
         if seed is not None:
-            self._rng = np.random.default_rng(seed)
+            self._rng = np.random.default_rng([seed, _STREAM])
         self._start(range(len(self.games)), seed, options)
 
     def restart(self) -> None:

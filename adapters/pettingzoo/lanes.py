@@ -79,6 +79,8 @@ class GameLanes(EntityVectorEnv):
         self._uses_arrays = False
 
     def _seeds(self, seed: Seeds) -> Seeds:
+        if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
+            raise ValueError(f"seed: expected a whole number, not below 0, or None, got {seed!r}")
         return seed
 
     def _reset(self, seed: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
@@ -86,7 +88,7 @@ class GameLanes(EntityVectorEnv):
         self._runner.reset(seed, options)
         self._uses_arrays = not self._has_opponents and all(map(self._use_array_step, self._runner.games))
         batch = self._observe()
-        return batch, {**merge_infos(self._infos(), self.num_envs), "inactive": _inactive(batch)}
+        return batch, self._with_inactive(merge_infos(self._infos(), self.num_envs), batch)
 
     def _checked(self, actions: Actions) -> dict[str, RaggedArray]:
         try:
@@ -110,8 +112,12 @@ class GameLanes(EntityVectorEnv):
         if final is not None:
             info["final_obs"] = final
             info["_final_obs"] = lane_mask(finals, self.num_envs)
-        info["inactive"] = _inactive(batch)
-        return batch, rewards, terminated, truncated, info
+        return batch, rewards, terminated, truncated, self._with_inactive(info, batch)
+
+    def _with_inactive(self, info: dict[str, Any], batch: EntityBatch) -> dict[str, Any]:
+        """Return `info` with which lanes are inactive, in place of a key of the games of that name."""
+        info.pop("_inactive", None)
+        return {**info, "inactive": _inactive(batch)}
 
     def _play(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], dict[int, FinalStep]]:
         """Step each game; return the rewards (B,), and the last step of each agent that ended, by lane."""

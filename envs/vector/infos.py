@@ -88,7 +88,7 @@ def lane_infos(info: Mapping[str, Any], num_envs: int) -> list[dict[str, Any]]:
     """
     infos: list[dict[str, Any]] = [{} for _ in range(num_envs)]
     for key, value in info.items():
-        if key.startswith("_") and key[1:] in info:
+        if is_lane_mask(key, info):
             continue
         if isinstance(value, Mapping):
             values: Any = lane_infos(value, num_envs)
@@ -104,6 +104,11 @@ def lane_infos(info: Mapping[str, Any], num_envs: int) -> list[dict[str, Any]]:
     return infos
 
 
+def is_lane_mask(key: Any, info: Mapping[Any, Any]) -> bool:
+    """Return True if `key` says which lanes have another key of `info`."""
+    return isinstance(key, str) and key.startswith("_") and key[1:] in info
+
+
 def inactive_lanes(info: Mapping[str, Any], num_envs: int) -> NDArray[np.bool_]:
     """Return which lanes (num_envs,) are inactive in the batch that came with `info`."""
     flags = inactive_flags(info)
@@ -111,10 +116,13 @@ def inactive_lanes(info: Mapping[str, Any], num_envs: int) -> NDArray[np.bool_]:
 
 
 def inactive_flags(info: Mapping[str, Any]) -> Any | None:
-    """Return `info["inactive"]`; None without it. Its former name "idle" still works, with a warning."""
-    if "inactive" in info:
+    """Return `info["inactive"]`; None without it. Its former name "idle" still works, with a warning.
+
+    Where a mask says which lanes have the key, it is one that the environments of the lanes gave.
+    """
+    if "inactive" in info and "_inactive" not in info:
         return info["inactive"]
-    if "idle" not in info:
+    if "idle" not in info or "_idle" in info:
         return None
     warnings.warn('info["idle"] has been renamed: use info["inactive"]', DeprecationWarning, stacklevel=3)
     return info["idle"]

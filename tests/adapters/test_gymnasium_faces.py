@@ -380,6 +380,29 @@ def test_too_many_are_an_error_unless_said_otherwise():
         env.reset()
 
 
+def test_entity_types_may_come_in_any_order():
+    action_space = ez.EntityActionSpace({"pick": ez.SelectEntity()})
+    space = EntitySpace({"A": ["x"], "B": ["x"]}, action_space)
+    rows = {"A": np.float32([[1], [2]]), "B": np.float32([[3], [4], [5]])}
+    picks = {"actors": np.array([0]), "actees": np.array([1, 2, 4]), "mask": np.ones(3, np.int8)}
+
+    class Turned(gymnasium.Env):
+        observation_space = space
+
+        def __init__(self, names: str) -> None:
+            self.names, self.action_space = names, action_space
+
+        def reset(self, *, seed=None, options=None):
+            entities = {name: rows[name] for name in self.names}
+            return {"entities": entities, "actions": {"pick": picks}}, {}
+
+    seen = [
+        to_gymnasium(Turned(names), "padded", maxima={"A": 2, "B": 3}).reset()[0] for names in ("AB", "BA")
+    ]
+    for name, array in seen[0].items():
+        np.testing.assert_array_equal(seen[1][name], array, err_msg=name)
+
+
 def test_the_nearest_stay_in_their_order():
     env = to_gymnasium(
         Crowd(), "padded", maxima={"Hero": 1, "Person": 4}, beyond=ez.gymnasium.Nearest("Hero", ["x"])

@@ -122,6 +122,96 @@ def test_infos_of_a_reset_replace_those_of_the_step_before():
     venv.close()
 
 
+class Remarks(gymnasium.Env):
+    """Says something about each step, and nothing of a reset; an episode has three steps."""
+
+    observation_space = gymnasium.spaces.Box(0, 9, (2,))
+    action_space = gymnasium.spaces.Discrete(3)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.steps = 0
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[Any, Any]]:
+        self.steps += 1
+        said = {"action_mask": np.array([0, 0, 1]), "idle": 3, "inactive": 1, 0: 1.5, "more": {1: self.steps}}
+        return np.full(2, self.steps, np.float32), 0.0, self.steps == 3, False, said
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "Disabled", "SameStep"])
+def test_a_new_episode_knows_nothing_of_the_one_before(mode):
+    venv = wrap_vec(SyncVectorEnv([Remarks] * 2, autoreset_mode=mode))
+    batch, _ = venv.reset(seed=0)
+    for step in range(1, 8):
+        batch, _, terminated, _, info = venv.step(
+            {"action": batch.actions["action"].actors.with_values(np.array([2, 2]))}
+        )
+        ended = step % 3 == 0
+        assert terminated.tolist() == [ended] * 2
+        assert batch.actions["action"].mask.values.tolist() == [[ended, ended, True]] * 2
+        assert not ez.envs.inactive_lanes(info, 2).any()
+
+
+def test_infos_of_an_environment_say_nothing_about_lanes():
+    venv = ez.make_vec(Remarks, num_envs=2)
+    net = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1)
+    trainer = ez.PPO(net, venv, ez.PPOConfig(total_timesteps=32, num_steps=8))
+    trainer.train(progress=False)
+    assert trainer.step == 32
+
+
+def test_entities_that_are_chosen_survive_the_end_of_an_episode():
+    class Rows(gymnasium.vector.VectorEnv):
+        """Resets by itself, a step after the end."""
+
+        metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012 - Gymnasium's form
+        num_envs = 2
+        single_observation_space = gymnasium.spaces.Box(0, 9, (3, 2))
+        single_action_space = gymnasium.spaces.Discrete(3)
+
+        def reset(self, *, seed=None, options=None):
+            self.steps = 0
+            return np.ones((2, 3, 2), np.float32), {}
+
+        def step(self, actions):
+            self.steps += 1
+            ended = np.array([self.steps == 2, False])
+            return np.ones((2, 3, 2), np.float32), np.zeros(2), ended, np.zeros(2, bool), {}
+
+    rows = views.Rows(name="Item", index=True)
+    venv = wrap_vec(Rows(), rows, actions=views.PerEntity("Item"))
+    batch, _ = venv.reset(seed=0)
+    for _ in range(4):
+        batch, *_ = venv.step(venv.action_space.sample(mask=batch))
+        assert batch.actions["action"].actees.lengths.tolist() in ([3, 3], [0, 3])
+
+
+def test_numbers_beyond_float32_are_refused():
+    class Large(Remarks):
+        observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float64)
+
+        def reset(self, *, seed=None, options=None):
+            return np.array([1.0, 1e300]), {}
+
+    with raises(ObservationError, "Large", "finite", "1e+300"):
+        wrap(Large()).reset()
+
+
+def test_one_of_several_spaces_may_be_a_graph():
+    box = gymnasium.spaces.Box(0, 1, (2,))
+    space = gymnasium.spaces.OneOf([gymnasium.spaces.Graph(box, box, seed=1), box])
+
+    class Either(Remarks):
+        observation_space = space
+
+        def reset(self, *, seed=None, options=None):
+            return (np.int64(1), np.ones(2, np.float32)), {}
+
+    observation, _ = wrap(Either()).reset()
+    assert sum(len(rows) for rows in observation["entities"].values()) >= 1
+
+
 # -- what is known of some environments ---------------------------------------------------------------------
 
 

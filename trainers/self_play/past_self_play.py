@@ -176,7 +176,10 @@ class PastSelfPlay(EntityVectorEnv):
 
     def _with_inactive(self, info: dict[str, Any]) -> dict[str, Any]:
         theirs = self.seats.players != LEARNER
-        return {**info, "inactive": self._inactive | theirs} if theirs.any() else info
+        if not theirs.any():
+            return info
+        others = {key: value for key, value in info.items() if key != "_inactive"}
+        return {**others, "inactive": self._inactive | theirs}
 
     def _joined(self, actions: Actions, theirs: NDArray[np.bool_]) -> dict[str, RaggedArray]:
         """Join the learner's actions and the opponents', lane by lane."""

@@ -183,7 +183,7 @@ class Items(View):
                     np.zeros((0, 2)) if graph.edge_links is None else graph.edge_links
                     for graph in observation
                 ]
-                rows.update(_collapsed(edge, edge_space, edges, np.concatenate(links)))
+                rows.update(_collapsed(edge, edge_space, edges, np.concatenate([np.zeros((0, 2)), *links])))
             return rows
 
         return EntityEncoder(entities, encode)

@@ -154,19 +154,22 @@ class Scope:
         """`observation` as an array of `shape`.
 
         Raises:
-            ObservationError: it has another shape, or numbers that are not finite.
+            ObservationError: it has another shape, or numbers that are not finite as float32.
         """
         array = np.asarray(observation)
         if array.shape != shape:
             raise ObservationError(
                 f"{self.place}: expected an array of shape {shape[1:]}, got {array.shape[1:]}"
             )
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            where = np.argwhere(~np.isfinite(array))[0]
-            raise ObservationError(
-                f"{self.place}: expected finite numbers, got {array[tuple(where)]} at"
-                f" {where[1:].tolist()} of lane {where[0]}"
-            )
+        if array.dtype.kind == "f":
+            with np.errstate(over="ignore"):
+                finite = np.isfinite(array.astype(np.float32, copy=False))
+            if not finite.all():
+                where = np.argwhere(~finite)[0]
+                raise ObservationError(
+                    f"{self.place}: expected finite numbers, got {array[tuple(where)]} at"
+                    f" {where[1:].tolist()} of lane {where[0]}"
+                )
         return array
 
 

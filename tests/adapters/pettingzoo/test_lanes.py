@@ -163,6 +163,15 @@ def test_kinds_of_agents_have_actions_of_their_own_where_the_spaces_differ() -> 
     venv.close()
 
 
+@pytest.mark.parametrize("seed", [[1, 2], -1, 0.5])
+def test_a_wrong_seed_leaves_the_games_as_they_are(seed: Any) -> None:
+    venv = ez.from_pettingzoo(GAMES["tag"], view=AUTO)
+    with raises(ValueError, "seed"):
+        venv.reset(seed=seed)
+    venv.reset(seed=1)
+    venv.close()
+
+
 def test_one_seed_seeds_every_game_and_later_resets_go_on() -> None:
     make = GAMES["tag"]
     one, other = ez.from_pettingzoo(make, num_envs=2, view=AUTO), ez.from_pettingzoo([make], view=AUTO)
