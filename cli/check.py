@@ -30,6 +30,7 @@ from ..envs import (
 from ..envs.gymnasium_checks import runs_check_env
 from ..envs.registration import find_namespace
 from ..experiments import UserError, check_at_least, parse, where_raised
+from ..experiments.config_file import number
 
 #: How many lanes of a vector environment are checked.
 _LANES = 3
@@ -51,7 +52,7 @@ class CheckArguments:
     render: bool = True
     """Render in every mode; --no-render where there is no display."""
     kwargs: tuple[str, ...] = ()
-    """Options of the environment: key=value, values as in JSON or plain words; or one JSON object."""
+    """Options of the environment: key=value, values as in YAML; or one JSON object."""
 
     def __post_init__(self) -> None:
         check_at_least(self, 1, "steps")
@@ -82,7 +83,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def read_options(words: Sequence[str]) -> dict[str, Any]:
-    """`key=value` words, or JSON objects, as keywords.
+    """`key=value` words with values as in YAML, or JSON objects, as keywords.
 
     Raises:
         UserError: a word that is neither.
@@ -99,9 +100,9 @@ def read_options(words: Sequence[str]) -> dict[str, Any]:
         if not equals or not key.isidentifier():
             raise UserError(f"--kwargs takes key=value or a JSON object, got {word!r}")
         try:
-            options[key] = json.loads(value)
-        except ValueError:
-            options[key] = value
+            options[key] = number(value)
+        except ValueError as error:
+            raise UserError(f"--kwargs {word}: {error}") from None
     return options
 
 

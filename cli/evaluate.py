@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from ..envs import EntityVectorEnv
@@ -97,15 +98,15 @@ TableRow: TypeAlias = tuple[str, Mapping[str, Any], EpisodeResults]
 
 def results_table(title: str, caption: str, rows: Sequence[TableRow]) -> Table:
     """One line per agent and setting: mean return, its interval, episodes and their mean length."""
-    table = Table(title=title, caption=caption, min_width=len(caption) + 2)
+    table = Table(title=escape(title), caption=escape(caption), min_width=len(caption) + 2)
     table.add_column("agent")
     for heading in (*rows[0][1], "return", "95 % interval", "episodes", "steps"):
         table.add_column(heading, justify="right")
     for name, setting, result in rows:
         interval = bootstrap_interval(result.returns)
         table.add_row(
-            name,
-            *map(str, setting.values()),
+            escape(name),
+            *(escape(str(value)) for value in setting.values()),
             f"{interval.mean:.2f}",
             f"{interval.low:.2f} … {interval.high:.2f}",
             str(len(result.returns)),

@@ -157,16 +157,17 @@ def record_video(
     drawing = EntityDrawing(venv.single_observation_space)
     batch, _ = venv.reset(seed=seed)
     frames: list[Frame] = []
-    returns = [0.0]
+    returns, is_over = [0.0], False
     for step in range(max_steps):
+        if is_over:
+            returns.append(0.0)
         caption = f"step {step}\nreturn {returns[-1]:.1f}"
         frames.append(drawing.draw(batch, 0, caption, *_view(venv)))
         batch, rewards, terminated, truncated, _ = venv.step(actor.act(batch, rng, deterministic).actions)
         returns[-1] += float(rewards[0])
-        if terminated[0] or truncated[0]:
-            if len(returns) == episodes:
-                break
-            returns.append(0.0)
+        is_over = bool(terminated[0] or truncated[0])
+        if is_over and len(returns) == episodes:
+            break
     return frames, returns
 
 

@@ -14,6 +14,10 @@ from .errors import UserError
 T = TypeVar("T")
 
 
+#: The last parts of the names of flags that take NAME=VALUE words.
+_PAIRS = ("kwargs", "view", "vary", "baseline")
+
+
 def check_at_least(flags: Any, least: int, *names: str) -> None:
     """Check that the flags of these names are `least` or more, or None.
 
@@ -36,13 +40,36 @@ def parse(kind: type[T], command: str, arguments: Sequence[str], default: T | No
         value = tyro.cli(
             kind,
             prog=f"entitize {command}",
-            args=list(arguments),
+            args=_joined(arguments),
             default=default,
             config=(tyro.conf.AvoidSubcommands,),  # optional sections (translation) are the file's to give
         )
         return cast(T, value)
     except (ValueError, TypeError) as error:  # a dataclass refused the values
         raise UserError(str(error)) from error
+
+
+def _joined(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with NAME=VALUE words of a repeated flag together: tyro takes the last alone."""
+    groups: list[list[str]] = []
+    pairs: dict[str, list[str]] = {}
+    for word in arguments:
+        if word.startswith("--") or not groups:
+            groups.append([word])
+        else:
+            groups[-1].append(word)
+    joined: list[list[str]] = []
+    for group in groups:
+        flag, words = group[0], group[1:]
+        if flag == "--":
+            pairs = {}
+        if flag.rpartition(".")[2].removeprefix("--") in _PAIRS and words:
+            if flag in pairs:
+                pairs[flag].extend(words)
+                continue
+            pairs[flag] = group
+        joined.append(group)
+    return [word for group in joined for word in group]
 
 
 def peek(arguments: Sequence[str], *names: str) -> list[str | None]:

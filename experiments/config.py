@@ -254,6 +254,9 @@ def _with_environment(run: Path, data: Mapping[str, Any], chosen: EnvChoice) -> 
         return data
     if chosen.id is not None and chosen.id != env.get("id"):
         env = {"id": chosen.id, **({"num_envs": env["num_envs"]} if "num_envs" in env else {})}
+        if isinstance(data.get("eval"), Mapping):  # whose options are those of the other environment
+            kept = {name: value for name, value in data["eval"].items() if name not in ("kwargs", "vary")}
+            data = {**data, "eval": kept}
     if "id" in env and env["id"] is None:
         raise UnknownEnvError(
             f"{run} does not say which environment it was trained in: Python made it, and not by"

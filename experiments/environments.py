@@ -168,6 +168,9 @@ def held_out(env: EnvConfig, evaluation: EvalConfig) -> tuple[EnvConfig, str]:
     if is_procgen and "start_level" not in evaluation.kwargs:
         told = "levels drawn from all, as in training"
         trained = int(env.kwargs.get("num_levels", 0))
+        if not trained and evaluation.kwargs.get("num_levels"):
+            first = int(kwargs.get("start_level", 0))
+            told = f"{kwargs['num_levels']} levels from {first} on, of all that training drew from"
         if trained:
             first = int(env.kwargs.get("start_level", 0)) + trained
             kwargs["start_level"] = first

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -91,6 +91,12 @@ class MatchPlan:
     out: Path
 
 
+def _name_of(run: Path, taken: Collection[str]) -> str:
+    """Return the name of a run's folder, with that of the folder around it where another has the same."""
+    run = run.resolve()
+    return f"{run.parent.name}/{run.name}" if run.name in taken else run.name
+
+
 def make_plan(chosen: MicroRTSEvalArguments) -> MatchPlan:
     """The plan of a command.
 
@@ -111,11 +117,9 @@ def make_plan(chosen: MicroRTSEvalArguments) -> MatchPlan:
         for bot in bots:
             check_bot(bot)
         if chosen.run is not None:
-            agents[chosen.run.resolve().name] = chosen.checkpoint or newest_checkpoint(chosen.run)
+            agents[_name_of(chosen.run, (*bots, RANDOM))] = chosen.checkpoint or newest_checkpoint(chosen.run)
         if chosen.against is not None:
-            rival = chosen.against.resolve().name
-            if rival in (*agents, *bots, RANDOM):
-                rival = f"{chosen.against.resolve().parent.name}/{rival}"
+            rival = _name_of(chosen.against, (*agents, *bots, RANDOM))
             _check_same_options(options, _options_of(_environment_of(chosen.against, chosen), chosen))
             agents[rival] = newest_checkpoint(chosen.against)
             bots = (*bots, rival) if chosen.bots or chosen.fast else (rival,)

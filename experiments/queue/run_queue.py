@@ -35,6 +35,7 @@ from .training_jobs import (
     Stage,
     TrainingJob,
     check_folder,
+    continued,
     in_order,
     last_lines,
     last_metrics,
@@ -305,9 +306,8 @@ class RunQueue:
         try:
             with run_lock(folder):
                 check_folder(job, self.directory)  # another queue may have made it
-                if not (folder / RUN_CONFIG).exists():
-                    replace_file(folder / RUN_CONFIG, to_yaml(job.config).encode())
-                if not read_run(folder).is_done:
+                if not (folder / RUN_CONFIG).exists() or not read_run(folder).is_done:
+                    replace_file(folder / RUN_CONFIG, to_yaml(continued(job, folder)).encode())
                     return "train"
                 return "eval" if self._games_are_missing(job, folder) else "done"
         except RunLockedError:

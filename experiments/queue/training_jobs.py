@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -335,12 +335,24 @@ def check_folder(job: TrainingJob, directory: Path) -> None:
         if (folder / "checkpoints").exists():
             raise UserError(f"{folder} has checkpoints but no {RUN_CONFIG}: move it away")
         return
-    differ = differences(flat_settings(read_run_config(folder)), flat_settings(job.config), "was asked for")
+    wanted = flat_settings(continued(job, folder))
+    differ = differences(flat_settings(read_run_config(folder)), wanted, "was asked for")
     if differ:
         raise UserError(
             f"{folder} holds another run: {differ}. A run is not changed under way (what is"
             " annealed ends with its steps): give another --out, or ask for what is there"
         )
+
+
+def continued(job: TrainingJob, folder: Path) -> TrainConfig:
+    """Return the configuration of a run that begins or goes on, with what may differ as it is asked for now.
+
+    Training has replaced the network by that of the run that it starts from.
+    """
+    if job.config.init_from is None or not (folder / RUN_CONFIG).exists():
+        return job.config
+    found = read_run_config(folder)
+    return replace(job.config, network=found.network, net=found.net, baseline=found.baseline)
 
 
 def _union(before: Sequence[Any], now: Sequence[Any]) -> list[Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -77,7 +77,8 @@ class SearchSettings:
             "games": list(self.games),
             "seeds": self.seeds,
             "pruner": self.pruner,
-            "eval.every": self.base.eval.every,  # then the objective is another
+            "eval.every": self.base.eval.every,  # then the objective is the evaluation's return
+            **({"eval": asdict(self.base.eval)} if self.base.eval.every is not None else {}),
         }
 
 

@@ -54,13 +54,15 @@ def export_onnx(source: Any, path: str | os.PathLike[str], opset: int = LEAST_OP
         ValueError: `path` ends otherwise, or there is no such opset.
         CheckpointError: there is no checkpoint, or it is corrupt.
         ExportError: the network has a part that can't be exported, or the file gives other numbers.
-        OSError: the file can't be written.
+        OSError: a file can't be written, or the JSON file would replace one of something else.
     """
     path = Path(path)
     if path.suffix != ".onnx":
         raise ValueError(f"export_onnx: path: expected a name that ends in .onnx, got {path.name!r}")
     _check_opset(opset)
     _check_folder(path.parent)
+    names = path.with_suffix(".json")
+    _check_is_ours(names)
     found = read_source(source)
     graph = Graph(opset)
     add_network(graph, found.space, found.settings, found.weights)
@@ -68,7 +70,6 @@ def export_onnx(source: Any, path: str | os.PathLike[str], opset: int = LEAST_OP
     error = None
     if importlib.util.find_spec("onnxruntime") is not None:
         error = _compare(content, found)
-    names = path.with_suffix(".json")
     replace_file(path, content)
     replace_file(names, json.dumps(describe(graph, found), indent=1).encode())
     return OnnxFile(path, names, error)
@@ -77,6 +78,18 @@ def export_onnx(source: Any, path: str | os.PathLike[str], opset: int = LEAST_OP
 def _check_opset(opset: int) -> None:
     newest = onnx.defs.onnx_opset_version()
     check_range("export_onnx: opset", opset, LEAST_OPSET, newest)
+
+
+def _check_is_ours(path: Path) -> None:
+    """Check that the file for the names is missing, or one of an earlier export."""
+    try:
+        content = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return
+    except ValueError:
+        content = None
+    if not isinstance(content, dict) or "entitize" not in content:
+        raise FileExistsError(f"export_onnx: {path} is another file: expected a name whose .json is free")
 
 
 def _check_folder(folder: Path) -> None:

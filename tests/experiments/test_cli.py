@@ -273,6 +273,25 @@ def test_the_package_runs_as_a_module() -> None:
     assert result.stdout.strip() == ez.__version__
 
 
+def test_options_may_be_given_by_several_flags(entitize: Run, small: tuple[str, ...], tmp_path: Path) -> None:
+    words = ("--env.kwargs", "nmines=2", "--env.kwargs", "nrobots=1", "max_steps=9")
+    length = ("--ppo.total-timesteps", 16)
+    code, _, err = entitize("train", *small, *length, *words, "--run", tmp_path / "run")
+    assert code == 0, err
+    assert read_run_config(tmp_path / "run").env.kwargs == {"nmines": 2, "nrobots": 1, "max_steps": 9}
+
+
+def test_another_environment_has_none_of_the_options_of_evaluation(
+    entitize: Run, small: tuple[str, ...], tmp_path: Path
+) -> None:
+    run, length = tmp_path / "run[lr=0.1]", ("--ppo.total-timesteps", 16)
+    code, _, err = entitize("train", *small, *length, "--eval.kwargs", "unknown=2", "--run", run)
+    assert code == 0, err
+    other = "entitize.envs.games.mine_sweeper:MineSweeper"
+    code, out, err = entitize("eval", run, "--env.id", other, "--episodes", 2)
+    assert (code, err) == (0, "") and "run[lr=0.1]" in out
+
+
 def test_a_finished_run_is_not_written_over(entitize: Run, small: tuple[str, ...], trained: Path) -> None:
     before = (trained / "config.yaml").read_text()
     code, _, err = entitize("train", *small, "--run", trained, "--ppo.total-timesteps", 16)

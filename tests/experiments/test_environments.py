@@ -59,6 +59,12 @@ def test_the_configuration_may_say_how_many_levels_are_held_out() -> None:
     assert told == "levels from 50 on, which training did not see"
 
 
+def test_a_part_of_the_levels_of_training_is_told() -> None:
+    judged, told = held_out(EnvConfig("Procgen/bigfish", 4), EvalConfig(kwargs={"num_levels": 10}))
+    assert judged.kwargs == {"num_levels": 10}
+    assert told.startswith("10 levels from 0 on")
+
+
 def test_other_environments_get_the_seed_and_no_more_lanes_than_episodes() -> None:
     judged, told = held_out(EnvConfig("MineSweeper", 32), EvalConfig(episodes=5, num_envs=64, seed=9))
     assert judged == EnvConfig("MineSweeper", 5)

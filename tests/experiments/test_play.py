@@ -50,6 +50,14 @@ def test_a_recording_shows_every_step_of_the_episodes() -> None:
     assert all(map(np.array_equal, frames, short))
 
 
+def test_an_episode_that_was_not_begun_has_no_return() -> None:
+    with ez.make_vec("Count", num_envs=1) as venv:  # whose episodes have one step
+        actor = ez.evaluation.RandomActor(venv.single_action_space)
+        for steps in (1, 2, 3):
+            frames, returns = record_video(actor, venv, episodes=5, max_steps=steps, seed=0)
+            assert len(returns) == len(frames) == steps
+
+
 def test_an_environment_without_frames_is_drawn_all_the_same() -> None:
     with make_visible(EnvConfig("MineSweeper", 3)) as venv:
         frames, returns = record_video(

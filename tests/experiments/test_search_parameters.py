@@ -5,7 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -190,6 +192,18 @@ def test_another_search_in_the_folder_is_named(entitize: Run, tmp_path: Path) ->
         assert fact in err
     assert "ppo.gamma" not in err
     assert "eval.every" in search(entitize, folder, "--", "--eval.every", "100")
+
+
+def test_a_search_has_one_objective(tmp_path: Path) -> None:
+    from entitize.experiments.search import open_search
+
+    def judged(**options: Any) -> Any:
+        base = settings().base
+        return replace(settings(), base=replace(base, eval=replace(base.eval, every=100, **options)))
+
+    open_search(tmp_path / "s", judged(episodes=4))
+    with raises(UserError, "episodes", 4, 400):
+        open_search(tmp_path / "s", judged(episodes=400))
 
 
 def test_a_damaged_search_is_an_error(entitize: Run, tmp_path: Path) -> None:

@@ -157,6 +157,15 @@ def test_a_run_plays_as_it_was_trained_and_tells_its_own_return(entitize: Run, f
     assert {job.bot for job in jobs} == {f"{fighter.parent.name}/fighter"}
 
 
+def test_a_run_with_the_name_of_a_bot_plays_the_bot(entitize: Run, fighter: Path, tmp_path: Path) -> None:
+    shutil.copytree(fighter, tmp_path / "passiveAI", ignore=shutil.ignore_patterns("eval_*"))
+    words = (*QUICK[2:], "--games", 2, "--bots", "passiveAI")
+    code, _, err = entitize("eval", "microrts", tmp_path / "passiveAI", *words)
+    assert code == 0, err
+    _, jobs = results(tmp_path / "passiveAI" / "eval_microrts")
+    assert {(job.agent, job.bot) for job in jobs} == {(f"{tmp_path.name}/passiveAI", "passiveAI")}
+
+
 def test_an_interrupt_leaves_what_was_finished(
     entitize: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from entitize.adapters.procgen import GAMES
 from entitize.cli import MicroRTSArguments, ProcgenArguments, microrts_jobs, procgen_jobs
 from entitize.experiments import TrainConfig, UserError, find_config, parse, read_config, to_yaml
 from entitize.experiments.queue import TrainingJob, in_order, open_experiment, read_experiment
+from entitize.experiments.queue.training_jobs import continued
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -159,6 +160,15 @@ def test_where_a_run_is_trained_and_what_it_keeps_is_free(tmp_path: Path) -> Non
     job = procgen("--games", "maze", "--seeds", "1")[0]
     put(job, tmp_path, device="cpu", num_threads=2, checkpoint_interval=7, keep_checkpoints=1)
     open_experiment(tmp_path, "procgen", [job])
+
+
+def test_a_run_that_starts_from_another_has_the_network_of_that(tmp_path: Path) -> None:
+    job = procgen("--games", "maze", "--seeds", "1", train_flags=("--init-from", "runs/first"))[0]
+    trained = replace(job, config=replace(job.config, net=replace(job.config.net, d_model=64)))
+    put(trained, tmp_path)
+    open_experiment(tmp_path, "procgen", [job])
+    assert continued(job, job.folder(tmp_path)) == trained.config
+    assert continued(job, tmp_path / "new") == job.config
 
 
 @pytest.mark.parametrize(

@@ -236,5 +236,11 @@ def test_the_command_writes_both_files(run: Path, tmp_path: Path, capsys: pytest
     assert out.exists()
     assert out.with_suffix(".json").exists()
     assert str(out) in capsys.readouterr().out
+    assert main(["export", str(run), "--out", str(out)]) == 0  # over the files of an earlier export
+    other = tmp_path / "package.json"
+    other.write_text('{"name": "mine"}')
+    assert main(["export", str(run), "--out", str(tmp_path / "package.onnx")]) == 2
+    assert str(other) in capsys.readouterr().err
+    assert other.read_text() == '{"name": "mine"}' and not (tmp_path / "package.onnx").exists()
     assert main(["export", str(run), "--out", str(out), "--opset", "9"]) == 2
     assert "9" in capsys.readouterr().err
