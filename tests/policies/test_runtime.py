@@ -380,7 +380,7 @@ def test_corrupt_and_foreign_checkpoints_are_refused(tmp_path: Path) -> None:
     with raises(CheckpointError, "policy.safetensors", "changed"):
         load_agent(path)
     (path / "checkpoint.json").unlink()
-    with raises(CheckpointError, path / "checkpoint.json", "read"):
+    with raises(CheckpointError, path, "checkpoint.json"):
         load_agent(path)
     with raises(CheckpointError, "checkpoint", tmp_path / "nowhere"):
         load_agent(tmp_path / "nowhere")

@@ -112,7 +112,7 @@ def test_a_corrupt_file_is_named_and_the_previous_good_checkpoint_offered(tmp_pa
 def test_a_missing_folder_and_a_folder_that_is_no_checkpoint_are_refused(tmp_path: Path) -> None:
     with raises(CheckpointError, tmp_path / "step_000000000001"):
         read_checkpoint(tmp_path / "step_000000000001")
-    with raises(CheckpointError, tmp_path / "checkpoint.json", "read"):
+    with raises(CheckpointError, tmp_path, "checkpoint.json"):
         read_checkpoint(tmp_path)
     with raises(CheckpointError, tmp_path, "step_000000000000"):
         step_of(tmp_path)
