@@ -11,10 +11,15 @@ _NOT_OWN = (__name__.partition(".")[0], "gymnasium", "numpy", "pettingzoo", "imp
 
 
 def where_raised(error: BaseException) -> str:
-    """Return the place in the environment's own code that raised an exception, as a line of text."""
+    """Return the place in the environment's own code that raised an exception, as a line of text.
+
+    Empty where it is not known, as of an exception of another process.
+    """
     if isinstance(error, SyntaxError) and error.filename is not None:
         return f"  in {_shown(Path(error.filename))}:{error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)
+    if not frames:
+        return ""
     not_own = _folders()
     own = [frame for frame in frames if _is_own(Path(frame.filename), not_own)]
     frame = (own or list(frames))[-1]

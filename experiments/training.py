@@ -179,8 +179,9 @@ def _train(
         except (NonFiniteError, CheckpointError) as error:
             raise UserError(str(error)) from error
         except (WorkerError, RankError, ActorError) as error:
-            place = f"\n{where_raised(error.__cause__)}" if error.__cause__ is not None else ""
-            raise UserError(f"{error}{place}\n{_how_to_resume(run)}") from error
+            place = "" if error.__cause__ is None else where_raised(error.__cause__)
+            told = [str(error), place, _how_to_resume(run)]
+            raise UserError("\n".join(filter(None, told))) from error
         except KeyboardInterrupt:
             console.print(_how_to_resume(run), highlight=False, soft_wrap=True)
             raise

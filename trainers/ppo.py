@@ -143,7 +143,7 @@ class PPO:
 
     @property
     def optimizer(self) -> Optimizer:
-        """The learner's optimizer. One that is assigned keeps its learning rates; `anneal_lr` holds."""
+        """The learner's optimizer. One that is assigned keeps its learning rates, lowered by `anneal_lr`."""
         return self.learner.optimizer
 
     @optimizer.setter

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import replace
 from typing import Any
 
 import gymnasium
@@ -161,7 +160,7 @@ class WrappedVectorEnv(EntityVectorEnv):
             info["_final_obs"] = ended.copy()
             return self._batch(observation, info), info
         if not self._reset_ended:
-            return _without_actions(self._batch(observation, info, ended), ended), info
+            return self._batch(observation, info, ended).without_actors(ended), info
         final_obs = self._translation.batch(
             select(space, observation, lanes), len(lanes), sources=self._sources(info, lanes), ended=True
         )
@@ -315,17 +314,6 @@ def _vector_name(venv: VectorEnv[Any, Any, Any], example: gymnasium.Env[Any, Any
     if example is not None:
         return env_name(example)
     return venv.spec.id if venv.spec is not None else type(venv.unwrapped).__name__
-
-
-def _without_actions(batch: EntityBatch, lanes: NDArray[np.bool_]) -> EntityBatch:
-    """Return the same batch without actors in `lanes` (B,)."""
-
-    def emptied(array: RaggedArray) -> RaggedArray:
-        return RaggedArray.from_lengths(
-            array.values[~array.broadcast(lanes)], np.where(lanes, 0, array.lengths)
-        )
-
-    return replace(batch, actions={name: part.map(emptied) for name, part in batch.actions.items()})
 
 
 def _merged(step: Mapping[str, Any], reset: Mapping[str, Any], ended: NDArray[np.bool_]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ Shape alphabet: B steps, N entities, A actors, E actees, C choices, F features, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -90,6 +90,16 @@ class EntityBatch:
 
     def _ragged_arrays(self) -> list[RaggedArray]:
         return [array for array in self.arrays().values() if isinstance(array, RaggedArray)]
+
+    def without_actors(self, steps: NDArray[np.bool_]) -> EntityBatch:
+        """Return the batch without actors in these `steps` (B,); their entities stay."""
+
+        def emptied(array: RaggedArray) -> RaggedArray:
+            kept = ~array.broadcast(steps)
+            return RaggedArray.from_lengths(array.values[kept], np.where(steps, 0, array.lengths))
+
+        actions = {name: part.map(emptied) for name, part in self.actions.items()}
+        return replace(self, actions=actions)
 
     def gather(self, indices: ArrayLike) -> EntityBatch:
         """The steps at `indices` (K,) int, in that order; repeats and an empty index are fine.

@@ -250,6 +250,7 @@ def test_a_module_that_cannot_be_imported_is_told_with_the_place(entitize: Run, 
     ]
 
 
+@pytest.mark.filterwarnings("ignore:The old environment creation API")  # of pettingzoo.classic
 @pytest.mark.parametrize(
     ("words", "facts"),
     [

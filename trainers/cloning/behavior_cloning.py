@@ -147,9 +147,8 @@ class BehaviorCloning:
             self.module.load_state_dict(self._best[2])
             if self._run is not None and not is_stopped:  # a run that was stopped goes on from its last epoch
                 self._save()
-        if (
-            self._best is not None and not best_metrics
-        ):  # the best epoch was before a resume, or a former call
+        if self._best is not None and not best_metrics:
+            # The best epoch was before a resume, or in a former call.
             best_metrics = {**self.evaluate(), "charts/epoch": float(self._best[0])}
         return best_metrics or metrics
 

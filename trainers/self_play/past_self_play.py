@@ -6,7 +6,6 @@ Shape alphabet: E environments (lanes).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -172,7 +171,7 @@ class PastSelfPlay(EntityVectorEnv):
         """Return the batch without the actors of opponents."""
         assert self._batch is not None
         theirs = self.seats.players != LEARNER
-        return _without_actors(self._batch, theirs) if theirs.any() else self._batch
+        return self._batch.without_actors(theirs) if theirs.any() else self._batch
 
     def _with_inactive(self, info: dict[str, Any]) -> dict[str, Any]:
         theirs = self.seats.players != LEARNER
@@ -331,17 +330,6 @@ def _are_plain(actions: Any, space: EntityActionSpace, num_envs: int) -> bool:
         and len(order) == num_envs
         for name, order in actions.items()
     )
-
-
-def _without_actors(batch: EntityBatch, lanes: NDArray[np.bool_]) -> EntityBatch:
-    """Return `batch` without actors in these `lanes` (E,); their entities stay."""
-
-    def emptied(array: RaggedArray) -> RaggedArray:
-        kept = ~array.broadcast(lanes)
-        return RaggedArray.from_lengths(array.values[kept], np.where(lanes, 0, array.lengths))
-
-    actions = {name: part.map(emptied) for name, part in batch.actions.items()}
-    return replace(batch, actions=actions)
 
 
 def _hide_infos(info: dict[str, Any], lanes: NDArray[np.bool_]) -> dict[str, Any]:
