@@ -157,7 +157,7 @@ class EntityDataset:
         columns = [part.column(name).to_numpy(zero_copy_only=False) for part in self._parts]
         if name == "episode":
             columns = [column + first for column, first in zip(columns, self._first_episodes, strict=True)]
-        return np.concatenate(columns) if columns else np.zeros(0)
+        return np.concatenate(columns) if columns else np.zeros(0, NUMBERS[name].to_pandas_dtype())
 
     @cached_property
     def decisions(self) -> NDArray[np.int64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -252,6 +253,9 @@ def record(
                 ended, _ = count_step(lengths, terminated | truncated, active)
                 quota[ended] -= 1
                 recorder.recorded = quota > 0
+    except BaseException:
+        recorder.writer.discard_empty()  # the same call may follow
+        raise
     finally:
         for module in training:
             module.train()
@@ -295,7 +299,12 @@ def _texts(info: Mapping[str, Any], ended: NDArray[np.bool_]) -> list[str | None
 
 def _text(facts: dict[str, Any]) -> str | None:
     kept = {key: value for key, value in facts.items() if _is_plain(value)}
-    return json.dumps(kept, default=_plain) if kept else None
+    if not kept:
+        return None
+    try:
+        return json.dumps(kept, default=_plain, allow_nan=False)
+    except ValueError:  # JSON has no numbers that are not finite
+        return json.dumps(_finite(json.loads(json.dumps(kept, default=_plain))))
 
 
 def _is_plain(value: Any) -> bool:
@@ -310,3 +319,12 @@ def _is_plain(value: Any) -> bool:
 
 def _plain(value: Any) -> Any:
     return value.tolist()
+
+
+def _finite(value: Any) -> Any:
+    """Return a JSON value with None in place of numbers that are NaN or infinite."""
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

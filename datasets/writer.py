@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -155,6 +156,13 @@ class DatasetWriter:
     def close(self) -> None:
         """Write the last part."""
         self.flush()
+
+    def discard_empty(self) -> None:
+        """Delete the manifest, and the folder if it is empty then, unless a step was appended."""
+        if not len(self):
+            (self.path / MANIFEST).unlink(missing_ok=True)
+            with suppress(OSError):
+                self.path.rmdir()
 
     def __enter__(self) -> Self:
         return self

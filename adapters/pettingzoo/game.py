@@ -256,7 +256,8 @@ class AECGame(PettingZooGame):
         self._seen = {}
         self.env.step(actions[agent])
         outcome, rewards = GameStep(), self._state.rewards
-        for agent in self.agents:
+        joined = [agent for agent in self._state.agents if agent not in (*self.agents, *self._ended)]
+        for agent in (*self.agents, *joined):
             outcome.add_reward(agent, self._reward(agent, rewards) if agent in rewards else 0.0)
         self._go_on(outcome, observe_final)
         return outcome

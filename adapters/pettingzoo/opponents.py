@@ -76,8 +76,9 @@ class FunctionOpponent(GameOpponent):
         return [self._called(game, agent) for game, agent in turns]
 
     def _called(self, game: PettingZooGame, agent: str) -> Any:
-        mask = game.mask(agent)
-        action = self._function(game.observation(agent), mask, agent)
+        mask, observation = game.mask(agent), game.observation(agent)
+        game.doing = f"the action of the opponent {agent!r}"
+        action = self._function(observation, mask, agent)
         space = game.action_spaces[agent]
         # A Box takes what NumPy can turn into its numbers; how strictly is up to the game.
         if not isinstance(space, spaces.Box) and not space.contains(action):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -255,6 +256,38 @@ def test_infos_are_those_of_the_step_also_where_an_episode_ends(tmp_path: Path) 
     assert [info["steps"] for info in infos] == (steps + 1).tolist()
 
 
+class Unbounded(Counting):
+    """Its infos contain numbers that JSON has no words for."""
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, _ = super().step(action)
+        return observation, reward, terminated, truncated, {"best": math.inf, "parts": [1.5, math.nan]}
+
+
+def test_infos_are_json_also_where_numbers_are_not_finite(tmp_path: Path) -> None:
+    venv = ez.wrap_vec(gymnasium.vector.SyncVectorEnv([Unbounded]))
+    dataset = EntityDataset(ez.record(venv, None, tmp_path / "plays", steps=2))
+    assert dataset.infos(dataset.decisions) == [{"best": None, "parts": [1.5, None]}] * 2
+
+
+def test_a_dataset_without_steps_has_no_decisions_and_no_episodes(tmp_path: Path) -> None:
+    with Recorder(ez.make_vec("MineSweeper", num_envs=2), tmp_path / "plays") as venv:
+        venv.reset(seed=0)
+    dataset = EntityDataset(tmp_path / "plays")
+    assert len(dataset) == 0 and len(dataset.decisions) == 0 and dataset.episodes == []
+    assert dataset.column("final").dtype == bool
+    with raises(ez.datasets.DatasetError, "no step"):
+        ez.BehaviorCloning(ez.RogueNet(dataset.space, dataset.space.actions, d_model=8), dataset)
+
+
+def test_a_recording_that_fails_at_once_may_be_repeated_in_its_folder(tmp_path: Path) -> None:
+    venv = ez.make_vec("MineSweeper", num_envs=2)
+    with raises(ValueError, "'click'"):
+        ez.record(venv, lambda batch, rng: {"click": None}, tmp_path / "plays", steps=3)  # type: ignore[arg-type]
+    assert not (tmp_path / "plays").exists()
+    assert len(EntityDataset(ez.record(venv, None, tmp_path / "plays", steps=3))) >= 6
+
+
 def test_environments_that_do_not_reset_in_the_last_step_are_refused(tmp_path: Path) -> None:
     native = gymnasium.make_vec("CartPole-v1", 2, vectorization_mode="vector_entry_point")
     with raises(ValueError, "Recorder", "SAME_STEP", "NEXT_STEP"):
@@ -350,7 +383,7 @@ def test_what_a_teacher_may_not_do_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(ez.ActionError, match="move"):
         ez.record(venv, None, tmp_path / "plays", steps=3, teacher=wrong)
-    assert len(EntityDataset(tmp_path / "plays")) == 0
+    assert not (tmp_path / "plays").exists()
 
 
 def test_several_folders_are_read_as_one(tmp_path: Path) -> None:

@@ -323,6 +323,17 @@ def test_an_opponent_that_raises_or_does_what_cannot_be_done_is_named_and_everyt
         assert len(closed) == 2
 
 
+def test_an_opponent_that_raises_in_a_game_of_turns_is_named() -> None:
+    def broken(observation: Any, mask: Any, agent: str) -> int:
+        raise KeyError("no such key")
+
+    game = partial(pettingzoo.make, "aec", "classic/tictactoe-v3")
+    venv = ez.from_pettingzoo(game, opponents={"player_1": broken})
+    with raises(ez.WorkerError, "game 0", "KeyError", "opponent 'player_1'") as caught:
+        venv.reset(seed=1)  # player_1 moves first
+    assert "observe" not in str(caught.value)
+
+
 def closing(closed: list[int]) -> Any:
     game = TAG()
     game.close = lambda: closed.append(1)

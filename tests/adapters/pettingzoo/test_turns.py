@@ -96,7 +96,34 @@ class Auction(AECEnv[str, Any, Any]):
         return self.agents[(self.agents.index(agent) + 1) % len(self.agents)]
 
 
+class LateBidder(Auction):
+    """The third bidder joins after five moves, and is paid for that."""
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        super().reset(seed, options)
+        self.agents.remove("bidder_2")
+        for facts in (
+            self.rewards,
+            self._cumulative_rewards,
+            self.terminations,
+            self.truncations,
+            self.infos,
+        ):
+            facts.pop("bidder_2")
+
+    def step(self, action: int | None) -> None:
+        if self.moves == 5 and action is not None and "bidder_2" not in self.infos:
+            super().step(action)
+            self.agents.append("bidder_2")
+            self.rewards["bidder_2"] = self._cumulative_rewards["bidder_2"] = 7.0
+            self.terminations["bidder_2"] = self.truncations["bidder_2"] = False
+            self._tell()
+        else:
+            super().step(action)
+
+
 GAMES["auction"] = Auction
+GAMES["auction_with_a_late_bidder"] = LateBidder
 GAMES["auction_in_wrappers"] = lambda: wrappers.OrderEnforcingWrapper(
     wrappers.AssertOutOfBoundsWrapper(Auction())
 )
@@ -162,7 +189,8 @@ def test_lanes_are_what_a_plain_loop_over_the_turns_sees(name: str) -> None:
             env.step(None)
         if not env.agents:
             games += 1
-            assert not paid
+            assert not any(paid.values())
+            paid.clear()
             gone = set()
             env.reset()
     assert turns == 240 and games >= (1 if name == "knights_archers_zombies" else 5)
