@@ -65,7 +65,7 @@ def prepare(graph: Graph, inputs: Inputs, settings: RogueNetConfig, observed: Ob
     names: Names = inputs.space.entities
     values = dict(observed.entities)
     if settings.translation is not None:
-        values = _translate(graph, settings.translation, names, values)
+        values = _translate(graph, settings.translation, names, values, observed.visible)
     if settings.fourier is not None:
         values = _append_waves(graph, settings.fourier, names, values)
     if observed.globals is not None:
@@ -86,13 +86,20 @@ def prepare(graph: Graph, inputs: Inputs, settings: RogueNetConfig, observed: Ob
 # -- positions relative to a reference -----------------------------------------------------------------------
 
 
-def _translate(graph: Graph, config: Translation, names: Names, values: dict[str, Value]) -> dict[str, Value]:
+def _translate(
+    graph: Graph, config: Translation, names: Names, values: dict[str, Value], visible: Mapping[str, Value]
+) -> dict[str, Value]:
     """Do what `inputs.translation.Translator` does.
 
-    Sums over no reference are 0, which leaves positions as they are.
+    Sums over no visible reference are 0, which leaves positions as they are.
     """
     own = names[config.reference]
-    reference = values[config.reference]
+    everywhere = reference = values[config.reference]
+    shown = None
+    if config.reference in visible:
+        flags = graph.add("Unsqueeze", visible[config.reference], np.ones(1, np.int64))  # (n, 1)
+        shown = graph.cast(flags, np.bool_)
+        reference = graph.add("Where", shown, everywhere, np.float32(0))
     origin = graph.reduce("Sum", graph.columns(reference, _places(own, config.position)), 0)  # (1, P)
     rotation = _rotation(graph, config, own, reference)
     result = dict(values)
@@ -110,7 +117,8 @@ def _translate(graph: Graph, config: Translation, names: Names, values: dict[str
         if config.add_distance:
             result[name] = graph.join([result[name], graph.norm(moved, 1)], 1)
     if not config.keep_reference:
-        result[config.reference] = _at_origin(graph, config, own, reference)
+        moved = _at_origin(graph, config, own, everywhere)
+        result[config.reference] = moved if shown is None else graph.add("Where", shown, moved, everywhere)
     return result
 
 

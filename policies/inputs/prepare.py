@@ -140,7 +140,7 @@ class Inputs:
         """
         entities = self._select(batch)
         if self._translator:
-            entities = self._translator.apply(entities)
+            entities = self._translator.apply(entities, batch.visible)
         if self._fourier:
             entities = self._fourier.apply(entities)
         chosen = self._global_columns

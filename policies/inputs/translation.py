@@ -19,8 +19,8 @@ class Translator:
     """Applies a `Translation` to the features of a batch.
 
     With the reference at p and its heading (c, s), a position r of another type becomes R (r - p), where R
-    rotates by minus the heading: the reference faces the first axis. At a step without a reference p is 0 and
-    R the identity.
+    rotates by minus the heading: the reference faces the first axis. At a step without a reference, or with a
+    hidden one, which the policy must not observe, p is 0 and R the identity.
     """
 
     def __init__(self, config: Translation, entities: Mapping[str, tuple[str, ...]]) -> None:
@@ -54,8 +54,14 @@ class Translator:
             for name, features in entities.items()
         }
 
-    def apply(self, entities: Mapping[str, RaggedArray]) -> dict[str, RaggedArray]:
+    def apply(
+        self, entities: Mapping[str, RaggedArray], visible: Mapping[str, RaggedArray]
+    ) -> dict[str, RaggedArray]:
         """Return the translated features of each type; the inputs are unchanged.
+
+        Args:
+            entities: the rows of each type.
+            visible: flags for the rows of types that can be hidden.
 
         Raises:
             ObservationError: a step has more than one entity of the reference type.
@@ -71,7 +77,8 @@ class Translator:
                 f"translation: step {step}: expected one entity of the reference type {name!r},"
                 f" got {reference.lengths[step]}. Name another reference"
             )
-        origin, cosine, sine = self._frame(reference)
+        shown = visible[name].values if name in visible else np.ones(reference.num_items, bool)
+        origin, cosine, sine = self._frame(reference, shown)
         for other, columns in self._columns.items():
             if other in entities and entities[other].num_items:
                 rows = entities[other]
@@ -85,18 +92,19 @@ class Translator:
                 values[:, columns] = moved
                 result[other] = rows.with_values(values)
         if not self.config.keep_reference:
-            result[name] = self._at_origin(reference)
+            result[name] = self._at_origin(reference, shown)
         return {n: self._with_distance(n, rows) for n, rows in result.items()}
 
     def _frame(
-        self, reference: RaggedArray
+        self, reference: RaggedArray, shown: NDArray[np.bool_]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
         """Return, per step, the origin (B, P) and the heading's cosine and sine (B,)."""
-        present = reference.lengths == 1
+        present = np.flatnonzero(reference.lengths)[shown]
+        values = reference.values[shown]
         origin = np.zeros((len(reference), len(self._reference_columns)), np.float32)
-        origin[present] = reference.values[:, self._reference_columns]
+        origin[present] = values[:, self._reference_columns]
         cosine, sine = np.ones(len(reference), np.float32), np.zeros(len(reference), np.float32)
-        heading = reference.values[:, self._heading_columns]
+        heading = values[:, self._heading_columns]
         if self.config.rotation_angle:
             cosine[present], sine[present] = np.cos(heading[:, 0]), np.sin(heading[:, 0])
         elif self.config.rotation_vector:
@@ -107,12 +115,13 @@ class Translator:
             sine[present] = np.where(known, heading[:, 1] / safe, 0.0)
         return origin, cosine, sine
 
-    def _at_origin(self, reference: RaggedArray) -> RaggedArray:
+    def _at_origin(self, reference: RaggedArray, shown: NDArray[np.bool_]) -> RaggedArray:
         values = reference.values.copy()
-        values[:, self._reference_columns] = 0.0
-        values[:, self._heading_columns] = 0.0
+        moved = values[shown]
+        moved[:, [*self._reference_columns, *self._heading_columns]] = 0.0
         if self.config.rotation_vector:
-            values[:, self._heading_columns[0]] = 1.0
+            moved[:, self._heading_columns[0]] = 1.0
+        values[shown] = moved
         return reference.with_values(values)
 
     def _with_distance(self, name: str, rows: RaggedArray) -> RaggedArray:

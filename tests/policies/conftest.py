@@ -217,8 +217,8 @@ class SlowNet:
     def translate(self, found: list[tuple[str, dict[str, float], bool]]) -> None:
         config: Any = self.settings.translation
         origin, c, s = [0.0] * len(config.position), 1.0, 0.0
-        for name, features, _ in found:
-            if name == config.reference:
+        for name, features, visible in found:
+            if name == config.reference and visible:
                 origin = [features[f] for f in config.position]
                 if config.rotation_angle:
                     c, s = (

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
+import entitize as ez
 import numpy as np
 import pytest
 import torch
-from entitize.envs import ActionMask, EntityBatch, SelectEntity, concatenate_batches
+from entitize.envs import ActionMask, EntityBatch, SelectEntity, batch_observations, concatenate_batches
 from entitize.ragged import RaggedArray
 
 from facts import raises
@@ -222,3 +223,30 @@ def test_what_is_hidden_changes_the_value_and_not_the_policy(
     assert hidden.any()
     changed = (one.values != two.values).numpy()
     np.testing.assert_array_equal(changed, hidden)
+
+
+@pytest.mark.parametrize("keep_reference", [True, False])
+def test_a_hidden_reference_tells_the_policy_nothing(keep_reference: bool) -> None:
+    actions = ez.EntityActionSpace({"go": ez.Categorical(3)})
+    space = ez.EntitySpace({"Me": ["x", "y"], "Goal": ["x", "y"]}, actions, hidden=True)
+    scenes = [
+        {
+            "entities": {"Me": np.float32([[1, 2]]), "Goal": np.float32([[x, 0]])},
+            "actions": {"go": {"actors": np.array([0]), "mask": np.ones((1, 3), np.int8)}},
+            "visible": {"Me": np.ones(1, np.int8), "Goal": np.int8([seen])},
+        }
+        for seen in (0, 1)
+        for x in (0, 3)
+    ]
+    batch = batch_observations(space, scenes)
+    options = {"reference": "Goal", "position": ["x", "y"], "keep_reference": keep_reference}
+    for engine in ("torch", "fused"):
+        torch.manual_seed(0)
+        net = ez.RogueNet(space, actions, d_model=8, n_layer=1, engine=engine, translation=options)
+        for parameter in net.parameters():
+            parameter.data += 0.2 * torch.randn_like(parameter)
+        chosen = {"go": batch.actions["go"].actors.with_values(np.arange(4) % 1)}
+        found = net.evaluate(batch, chosen).log_probs["go"].detach().numpy()
+        assert found[0] == found[1] and found[2] != found[3], engine
+        values = net.value(batch)
+        assert values[0] != values[1], "the value function observes it where it is"
