@@ -157,7 +157,11 @@ class PaddedRogueNet(nn.Module):
 
     def _compare(self, learns: bool) -> str | None:
         """Make the fused engine anew; return where it differs from torch."""
-        self._fused = FusedRows(self.encoder, self.running_normalization, self.inputs.features, self.settings)
+        norms = self.running_normalization
+        try:
+            self._fused = FusedRows(self.encoder, norms, self.inputs.features, self.settings)
+        except Exception as error:  # a module of the user's may have other parts
+            return f"{type(error).__name__} in making kernels: {error}"
         return rows_difference(self._rows, self, self._fused, self.inputs, self.settings, learns)
 
     def _batch(self, observations: Mapping[str, Tensor], flags: Flags) -> EntityBatch:

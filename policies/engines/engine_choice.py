@@ -6,9 +6,9 @@
 | graphs | any device; CUDA graphs on a GPU | "graphs" |
 | torch | everywhere, and whatever the other two cannot compute (`engine_limits`) | "auto" or "torch" |
 
-The fused engine leaves to torch: GPUs, float64, dropout where it acts, and networks whose modules have hooks
-or compute something else than the kernels (see `proof`); with "auto" also a width above 128, where torch's
-matrix products are as fast.
+Both leave to torch networks whose modules have hooks or compute something else than they do (see `proof`); the
+fused engine also GPUs, float64, dropout where it acts, and with "auto" a width above 128, where torch's matrix
+products are as fast.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ class EngineChooser:
     ) -> EngineChoice:
         """Return the engine for a module in this mode, whose parameters are like `like`.
 
-        `compare(learns)` names what differs between the fused engine and torch, in acting or in learning;
-        None: nothing. It is called before the first use and when the network has changed.
+        `compare(learns)` names what differs between the engine of the options and torch, in acting or in
+        learning; None: nothing. It is called before the first use and when the network has changed.
         """
         choice = self._by_options
         if choice.name == "torch":
@@ -95,7 +95,7 @@ class EngineChooser:
             self._fingerprint, self._found = Fingerprint(self._network), {}
         if self._fingerprint.has_hooks():
             return EngineChoice("torch", "a module inside has hooks")
-        if choice.name == "fused" and learns not in self._found:
+        if learns not in self._found:
             self._found[learns] = compare(learns)
         differing = next(filter(None, self._found.values()), None)
         return choice if differing is None else EngineChoice("torch", differing)

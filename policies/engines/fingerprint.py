@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
+from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -27,6 +28,8 @@ class Fingerprint:
         self._inside = [vars(module) for module in self._modules if module is not network]
         self._kinds = list(map(type, self._modules))
         self._sizes = list(map(len, self._inside))
+        self._parameters = [module._parameters for module in self._modules if module._parameters]
+        self._parameters_then = self._identities()
         self._children = [module._modules for module in self._modules]
         self._children_then = list(map(dict, self._children))
         self._noted: dict[int, tuple[Any, set[str]]] = {}  # by namespace: names of values that are compared
@@ -54,17 +57,21 @@ class Fingerprint:
         ]
 
     def has_changed(self) -> bool:
-        """Return whether a module, its class, a plain attribute or its source is another one now."""
+        """Return whether a module, a parameter, a class, a plain attribute or a source is another one now."""
         try:
             return not (
                 list(map(type, self._modules)) == self._kinds
                 and list(map(len, self._inside)) == self._sizes
                 and self._children == self._children_then
+                and self._identities() == self._parameters_then
                 and list(map(_code, self._functions)) == self._codes
                 and all(read(namespace) == then for read, namespace, then in self._reads)
             )
         except KeyError:  # an attribute is gone
             return True
+
+    def _identities(self) -> list[int]:
+        return list(map(id, chain.from_iterable(map(dict.values, self._parameters))))
 
     def has_hooks(self) -> bool:
         """Return whether a module inside has hooks, which only torch runs."""

@@ -26,6 +26,7 @@ from ..rogue_net.config import RogueNetConfig
 from ..rogue_net.network import RogueNetwork
 from ..rogue_net.normalization import InputNorm
 from .fused_engine import FusedEngine, FusedRows
+from .graphs.static_network import StaticForm
 
 #: Largest difference of an output, as a part of the largest of its kind; likewise of a gradient.
 _OUTPUTS, _GRADIENTS = 5e-4, 5e-4
@@ -96,16 +97,41 @@ def compared(module: nn.Module, rng: np.random.Generator, compare: Callable[[], 
     return None if found is None else f"torch and kernels differ on generated rows: {found}"
 
 
-def _acting(net: RogueNetwork, engine: FusedEngine, prepared: Prepared, batch: EntityBatch) -> str | None:
-    weights, masks = engine.read(), batch.actions
-    for seed in (None, 0):  # the most probable actions, then drawn ones
+def static_difference(net: RogueNetwork, form: StaticForm) -> str | None:
+    """Return what differs between torch and a static form of `net` in acting; both on the CPU."""
+    rng = np.random.default_rng(0)
+
+    def compare() -> str | None:
+        batch = generate(net.observation_space, net.settings, rng)
+        prepared = Inputs(net.observation_space, net.settings).prepare(batch)
+        act = lambda source: form.act(batch, source or rng, deterministic=source is None)  # noqa: E731
+        return _draws_difference(act, net, prepared, batch)
+
+    return compared(net, rng, compare)
+
+
+def _draws_difference(
+    act: Callable[[np.random.Generator | None], ActResult],
+    net: RogueNetwork,
+    prepared: Prepared,
+    batch: EntityBatch,
+) -> str | None:
+    """Compare the most probable actions, then drawn ones: few of them may agree by chance."""
+    for seed in (None, *range(8)):
         ours, theirs = (None if seed is None else np.random.default_rng(seed) for _ in range(2))
-        found = engine.network.act(prepared, masks, weights, ours)
         with torch.no_grad():
-            expected = net.draw(prepared, masks, theirs)
-        differing = _acted_difference(found, expected)
+            expected = net.draw(prepared, batch.actions, theirs)
+        differing = _acted_difference(act(ours), expected)
         if differing is not None:
             return differing
+    return None
+
+
+def _acting(net: RogueNetwork, engine: FusedEngine, prepared: Prepared, batch: EntityBatch) -> str | None:
+    weights = engine.read()
+    act = lambda source: engine.network.act(prepared, batch.actions, weights, source)  # noqa: E731
+    if differing := _draws_difference(act, net, prepared, batch):
+        return differing
     with torch.no_grad():
         expected_values = net.predict(prepared).numpy()
     return "the values" if _far(engine.network.values(prepared, weights), expected_values, _OUTPUTS) else None

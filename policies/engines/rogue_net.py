@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -16,9 +17,10 @@ from ..policy import ActResult, Evaluation
 from ..rogue_net.network import RogueNetwork
 from ..rogue_net.summary import Summary, summarize
 from .engine_choice import EngineChoice, EngineChooser
+from .fingerprint import Fingerprint
 from .fused_engine import FusedEngine
 from .graphs.static_network import Precision, StaticForm
-from .proof import difference
+from .proof import difference, static_difference
 
 
 class RogueNet(RogueNetwork):
@@ -37,9 +39,9 @@ class RogueNet(RogueNetwork):
     Dropout acts in `evaluate` in training mode, where gradients are computed; never in `act` and `value`.
 
     `engine` names what computes: torch, as `policies.rogue_net.network` defines it, or an engine that gives
-    the same numbers. The fused engine is compared with torch before it first acts and before it first learns,
-    and again when a module, its class or its source has changed. If they differ, torch computes, and a
-    warning in the log names what differs.
+    the same numbers. That engine is compared with torch before it first acts and before it first learns, and
+    again when a module, its class or its source has changed. If they differ, torch computes, and a warning in
+    the log names what differs.
 
     Raises:
         TypeError: other spaces than these, or an unknown option.
@@ -159,6 +161,21 @@ class RogueNet(RogueNetwork):
             self._precision = wanted
         return form
 
+    def acts_otherwise(self) -> str | None:
+        """Return what of this network's acting differs from that of its options and parameters; None: nothing.
+
+        Somebody may have overridden a method, replaced a module or registered a hook. An agent without torch,
+        which knows options and parameters alone, would then choose otherwise.
+        """
+        if Fingerprint(self).has_hooks():
+            return "a module inside has hooks"
+        try:
+            twin = self._on_cpu()
+            engine = FusedEngine(twin, self.inputs.features, self.action_space, self.settings)
+        except Exception as error:
+            return f"{type(error).__name__} in making kernels: {error}"
+        return difference(twin, engine, learns=False)
+
     def _acting_engine(self) -> FusedEngine | StaticForm | None:
         """Return what acts; None: torch."""
         if self._fused is not None and self._fused.holds_weights:
@@ -173,6 +190,25 @@ class RogueNet(RogueNetwork):
         return self._chooser.choose(self.like, training, learns, self._compare)
 
     def _compare(self, learns: bool) -> str | None:
-        """Make the fused engine anew; return where it differs from torch."""
-        self._fused = FusedEngine(self, self.inputs.features, self.action_space, self.settings)
+        """Make the engine of the options anew; return where it differs from torch."""
+        if self.settings.engine == "graphs":
+            return self._compare_static()
+        try:
+            self._fused = FusedEngine(self, self.inputs.features, self.action_space, self.settings)
+        except Exception as error:  # a module of the user's may have other parts
+            return f"{type(error).__name__} in making kernels: {error}"
         return difference(self, self._fused, learns)
+
+    def _compare_static(self) -> str | None:
+        self._static = None
+        for name in ("evaluate", "assess"):
+            if getattr(type(self), name) is not getattr(RogueNet, name) or name in vars(self):
+                return f"{name} is overridden"
+        try:
+            twin = self._on_cpu()
+            return static_difference(twin, StaticForm(twin))
+        except Exception as error:
+            return f"{type(error).__name__} in making the static form: {error}"
+
+    def _on_cpu(self) -> RogueNet:
+        return self if self.like.device.type == "cpu" else copy.deepcopy(self).cpu()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -120,6 +121,15 @@ def normed(net: RogueNet, _: Any) -> None:
     parametrizations.weight_norm(net.value_head.proj)
 
 
+def other_parts(net: RogueNet, _: Any) -> None:
+    torch.manual_seed(2)
+    first_block(net).mlp = nn.Linear(8, 8)
+
+
+def without_bias(net: RogueNet, _: Any) -> None:
+    first_block(net).mlp[0].bias = None
+
+
 def first_block(net: RogueNet) -> Any:
     return net.policy_net.backbone.blocks[0]
 
@@ -134,6 +144,8 @@ CHANGES: dict[str, tuple[Callable[[RogueNet, Any], None], str]] = {
     "epsilon": (coarse_norm, "eps"),
     "pruned weight": (pruned, "hooks"),
     "parametrization": (normed, "generated rows"),
+    "other parts": (other_parts, "making kernels"),
+    "no bias": (without_bias, "generated rows"),
 }
 
 
@@ -311,3 +323,57 @@ def test_sizes_are_integers(name: str, value: Any) -> None:
         RogueNetConfig(**{"separate_value_net": True, name: value})
     with raises(TypeError, "n_layer", None, "integer"):
         RogueNetConfig(n_layer=None)  # type: ignore[arg-type]
+
+
+class Shifted(RogueNet):
+    """Encodes otherwise."""
+
+    def encode(self, *given: Any, **options: Any) -> Any:
+        x, rows, values = super().encode(*given, **options)
+        return 10 * x, rows, values + 5
+
+
+class Greedy(RogueNet):
+    """Draws nothing."""
+
+    def draw(self, prepared: Any, masks: Any, rng: Any) -> Any:
+        return super().draw(prepared, masks, None)
+
+
+class Cold(RogueNet):
+    """Assesses actions otherwise than they are drawn."""
+
+    def assess(self, *given: Any) -> Any:
+        found = super().assess(*given)
+        return replace(found, values=found.values * 2)
+
+
+@pytest.mark.parametrize("kind", [Shifted, Greedy, Cold])
+@pytest.mark.parametrize("engine", ["auto", "fused", "graphs"])
+def test_subclasses_are_computed_by_torch(kind: type[RogueNet], engine: str) -> None:
+    batch, nets = make_batch(), []
+    for name in (engine, "torch"):
+        torch.manual_seed(0)
+        nets.append(kind(SPACE, SPACE.actions, engine=name, d_model=8, n_layer=1))
+    net, expected = nets
+    ours, theirs = (n.act(batch, np.random.default_rng(0)) for n in nets)
+    np.testing.assert_array_equal(ours.values, theirs.values)
+    for name in ACTIONS:
+        np.testing.assert_array_equal(ours.actions[name].values, theirs.actions[name].values)
+    for mine, other in zip(trained(net, batch), trained(expected, batch), strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-5, atol=1e-6)
+
+
+def test_a_module_that_is_replaced_is_computed_with_engine_graphs() -> None:
+    batch = make_batch()
+    torch.manual_seed(0)
+    net = RogueNet(SPACE, SPACE.actions, engine="graphs", d_model=8, n_layer=1)
+    before = net.value(batch)
+    assert net.engine.name == "graphs"
+    net.value_head = ValueHead(8)
+    with torch.no_grad():
+        net.value_head.proj.weight.fill_(1.5)
+    twin = RogueNet(SPACE, SPACE.actions, engine="torch", d_model=8, n_layer=1)
+    twin.load_state_dict(net.state_dict())
+    np.testing.assert_allclose(net.value(batch), twin.value(batch), rtol=1e-5, atol=1e-5)
+    assert net.engine.name == "graphs" and not np.allclose(net.value(batch), before)

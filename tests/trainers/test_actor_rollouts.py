@@ -242,6 +242,14 @@ def test_what_cannot_be_played_by_actors_is_refused() -> None:
         LocalRollouts("MultiSnake", torch.nn.Linear(1, 1), 2, 4)  # type: ignore[arg-type]
     with raises(ValueError, "width 6"):
         LocalRollouts("MultiSnake", ez.RogueNet(*spaces, d_model=6, n_head=1), 2, 4)
+
+    class Shifted(ez.RogueNet):
+        def encode(self, *given: Any, **options: Any) -> Any:
+            x, rows, values = super().encode(*given, **options)
+            return 30 * x, rows, values
+
+    with raises(ValueError, "policy", "log-probabilities"):  # an actor would play RogueNet itself
+        LocalRollouts("MultiSnake", Shifted(*spaces, d_model=8), 2, 4)
     with LocalRollouts("MultiSnake", policy, 1, 1) as rollouts, raises(ValueError, "policy"):
         PPO(network("MultiSnake"), rollouts, CONFIG)
 
