@@ -93,7 +93,8 @@ def evaluate(
         NonFiniteError: a reward is NaN or infinite.
     """
     if not isinstance(policy, Actor):
-        raise TypeError(f"evaluate: expected a policy with a method act, got {policy!r}")
+        hint = ". Use its attribute network" if hasattr(policy, "network") else ""
+        raise TypeError(f"evaluate: expected a policy with a method act, got a {type(policy).__name__}{hint}")
     check_vector_env("evaluate: venv", venv)
     check_fits("evaluate", policy, venv)
     check_autoreset("evaluate", venv)

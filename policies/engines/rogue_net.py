@@ -162,10 +162,10 @@ class RogueNet(RogueNetwork):
         return form
 
     def acts_otherwise(self) -> str | None:
-        """Return what of this network's acting differs from that of its options and parameters; None: nothing.
+        """Return what differs from how a plain RogueNet of these options and parameters acts; None: nothing.
 
-        Somebody may have overridden a method, replaced a module or registered a hook. An agent without torch,
-        which knows options and parameters alone, would then choose otherwise.
+        An overridden method, a replaced module or a hook can change what the network computes. An agent without
+        torch knows options and parameters alone, so it would choose other actions.
         """
         if Fingerprint(self).has_hooks():
             return "a module inside has hooks"

@@ -7,6 +7,7 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Literal, TypeVar
 
 from ...suggestions import nearest
@@ -41,6 +42,8 @@ def _tuples(config: Any, *names: str) -> None:
     """Lists, as they come from JSON and YAML, as tuples."""
     for name in names:
         value = getattr(config, name)
+        if isinstance(value, str):
+            raise TypeError(f"{name}: expected a list, got {value!r}. Use [{value!r}]")
         if value is not None:
             object.__setattr__(config, name, tuple(value))
 
@@ -275,6 +278,8 @@ class RogueNetConfig:
             value = getattr(self, name)
             if isinstance(value, Mapping):
                 object.__setattr__(self, name, from_options(kind, value))
+            elif value is not None and not isinstance(value, kind):
+                raise TypeError(f"{name}: expected a {kind.__name__} or a dict of its options, got {value!r}")
         object.__setattr__(self, "engine", engine_of(vars(self)))
         if self.attention == "fused":  # as it was called before the heads were fused as well
             object.__setattr__(self, "attention", "auto")
@@ -301,13 +306,17 @@ class RogueNetConfig:
             value = getattr(self, name)
             if value is None and name.startswith("value_"):
                 continue
-            if not isinstance(value, int) or isinstance(value, bool):
+            if not isinstance(value, Integral) or isinstance(value, bool):
                 raise TypeError(f"{name}: expected an integer, got {value!r}")
+            object.__setattr__(self, name, int(value))  # NumPy's integers are not JSON
             if value < number:
                 raise ValueError(f"{name}: expected at least {number}, got {value}")
         for name in ("dropout", "embedding_dropout", "residual_dropout", "attention_dropout"):
             value = getattr(self, name)
-            if value is not None and not 0 <= value < 1:
+            if value is None:
+                continue
+            _typed(self, (int, float), name)
+            if not 0 <= value < 1:
                 raise ValueError(f"{name}: expected a probability below 1, got {value}")
         for config in (self, self.for_value()):
             if config.d_model % config.n_head:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ...envs import EntityActionSpace, EntityBatch, EntitySpace, Observation
+from ...envs import EntityActionSpace, EntityBatch, EntitySpace, Observation, ObservationError
 from ...envs.actions import Action
 from ...envs.batch.resolve import Resolver
 from ...envs.decisions import decide_member, decide_members
@@ -95,7 +95,12 @@ class Agent:
             return self._network.act(seen, rng, deterministic)
         if isinstance(seen, Observation):
             return self._act_for_ids(seen, rng, deterministic)
-        result = self._network.act(self._reader.read(seen), rng, deterministic)
+        try:
+            result = self._network.act(self._reader.read(seen), rng, deterministic)
+        except ObservationError:
+            raise
+        except ValueError as error:
+            raise ObservationError(self._reader.space.problem(seen) or str(error)) from None
         return {name: chosen.values for name, chosen in result.actions.items()}
 
     def _act_for_ids(

@@ -92,7 +92,7 @@ class StepReader:
                 flags = _plain(observation["visible"][name], _FLAG, 1)
                 if len(flags) != len(rows.values):
                     raise _Odd
-                hidden[name] = RaggedArray.unchecked(flags.astype(_BOOL), rows.offsets)
+                hidden[name] = RaggedArray.unchecked(_plain_flags(flags), rows.offsets)
         actions = {name: _mask(parts[name], action, columns) for name, action, columns in self._actions}
         frames = None if self.space.frame is None else _frame(observation["frame"], self.space.frame)
         return EntityBatch(entities, globals_, actions, hidden, frames)
@@ -111,6 +111,18 @@ def _columns(action: ActionSpace) -> int:
     return action.mask_columns
 
 
+def _plain_flags(flags: NDArray[Any]) -> NDArray[np.bool_]:
+    """Flags of 0 and 1 as booleans."""
+    if flags.view(_BYTE).max(initial=0) > 1:
+        raise _Odd
+    return flags.astype(_BOOL)
+
+
+def _check_distinct(indices: NDArray[np.int64]) -> None:
+    if len(indices) > 1 and len(set(indices.tolist())) < len(indices):
+        raise _Odd
+
+
 def _mask(part: Mapping[str, Any], action: ActionSpace, columns: int) -> ActionMask:
     """One action's part of an observation; `EntitySpace` says how it looks."""
     if action.selects_entities:
@@ -118,13 +130,15 @@ def _mask(part: Mapping[str, Any], action: ActionSpace, columns: int) -> ActionM
         actors, actees = _plain(part["actors"], _INT, 1), _plain(part["actees"], _INT, 1)
         if len(flags) != len(actors) * len(actees):
             raise _Odd
-        return ActionMask(_ragged(actors), _ragged(flags.astype(_BOOL)), _ragged(actees))
+        _check_distinct(actors)
+        _check_distinct(actees)
+        return ActionMask(_ragged(actors), _ragged(_plain_flags(flags)), _ragged(actees))
     flags = _plain(part["mask"], _FLAG, 2)
     count = len(flags)
     if flags.shape[1] != columns:
         raise _Odd
     offsets = _up_to(count)
-    mask = RaggedArray.unchecked(flags.astype(_BOOL), offsets)
+    mask = RaggedArray.unchecked(_plain_flags(flags), offsets)
     if action.is_global:
         if count > 1:
             raise _Odd
@@ -132,4 +146,5 @@ def _mask(part: Mapping[str, Any], action: ActionSpace, columns: int) -> ActionM
     actors = _plain(part["actors"], _INT, 1)
     if len(actors) != count:
         raise _Odd
+    _check_distinct(actors)
     return ActionMask(RaggedArray.unchecked(actors, offsets), mask)

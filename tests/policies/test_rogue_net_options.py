@@ -50,6 +50,11 @@ def test_options_may_be_dataclasses_as_well_as_dicts(make_space):
     )
 
 
+def test_sizes_may_be_integers_of_numpy(make_space):
+    config = RogueNet(make_space(), make_space().actions, d_model=np.int64(8), n_head=np.int32(2)).config
+    assert json.loads(json.dumps(config)) == config and config["d_model"] == 8
+
+
 @pytest.mark.parametrize(
     ("options", "error", "facts"),
     [
@@ -58,6 +63,11 @@ def test_options_may_be_dataclasses_as_well_as_dicts(make_space):
         ({"n_layer": -1}, ValueError, ["n_layer", -1]),
         ({"d_qk": 0}, ValueError, ["d_qk", 0]),
         ({"dropout": 1.0}, ValueError, ["dropout", 1.0]),
+        ({"dropout": "0.1"}, TypeError, ["dropout", "'0.1'"]),
+        ({"relative_position": 3}, TypeError, ["relative_position", "RelativePosition", 3]),
+        ({"translation": "Robot"}, TypeError, ["translation", "Translation", "'Robot'"]),
+        ({"fourier": "x"}, TypeError, ["fourier", "FourierFeatures", "'x'"]),
+        ({"translation": {"reference": "Food", "position": "x"}}, TypeError, ["position", "['x']"]),
         ({"log_std_init": float("inf")}, ValueError, ["log_std_init", "inf"]),
         ({"pooling": "sum"}, ValueError, ["pooling", "'sum'"]),
         ({"attention": "flash"}, ValueError, ["attention", "'flash'"]),

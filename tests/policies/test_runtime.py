@@ -324,10 +324,17 @@ def test_masks_and_actors_that_do_not_fit_are_errors(hunter: ez.runtime.Agent) -
             },
         }
 
-    with raises(ValueError, "'go'", "step 0", 2, 5):
+    with raises(ObservationError, "'go'", 2, 5):
         hunter.act(observe(5, [1, 1]))
-    with raises(ValueError, "action 'go'", "step 0", "mask", "choice"):
+    with raises(ObservationError, "action 'go'", "mask"):
         hunter.act(observe(0, [0, 0]))
+    for actor, flags in ((5, [1, 1]), (0, [0, 0]), (0, [7, 1]), (0, [-1, 1])):
+        with raises(ObservationError, "'go'"):
+            hunter.act(observe(actor, flags))
+    twice = observe(0, [1, 1])
+    twice["actions"]["go"] = {"actors": np.array([0, 0]), "mask": np.ones((2, 2), np.int8)}
+    with raises(ObservationError, "'go'", "actors"):
+        hunter.act(twice)
     with raises(ObservationError, "the game", "entity type 'Mouse'", "feature 'x'", 0, "inf"):
         hunter.act(hunt("Tom", mouse=np.inf))
     assert len(hunter.act(observe(1, [0, 1]))["mood"]) == 0

@@ -49,6 +49,7 @@ def test_a_config_is_frozen_and_survives_a_dict() -> None:
     [
         ({"learning_rate": -1.0}, ["learning_rate", -1.0]),
         ({"minibatch_size": 0}, ["minibatch_size", 0]),
+        ({"minibatch_size": 1}, ["minibatch_size", 2, 1, "norm_adv=False"]),
         ({"target_kl": 0.0}, ["target_kl", 0.0]),
         ({"ent_coef": -0.1}, ["ent_coef", -0.1]),
         ({"gamma": 1.5}, ["gamma", 0, 1, 1.5]),

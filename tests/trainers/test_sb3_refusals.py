@@ -132,6 +132,15 @@ def test_a_wrapper_that_only_looks_like_one_of_ours_is_refused(venv: VecEnv) -> 
         ez.sb3.PPO(stacked)
 
 
+def test_the_policy_of_a_model_is_no_network(venv: VecEnv) -> None:
+    policy = ez.sb3.PPO(venv).policy
+    with raises(TypeError, "network", "RogueNet", "RogueNetPolicy"):
+        ez.sb3.PPO(venv, network=policy)  # type: ignore[arg-type]
+    with raises(TypeError, "evaluate", "RogueNetPolicy", "network") as caught:
+        ez.evaluate(policy, ez.make_vec("Xor"), 2)  # type: ignore[arg-type]
+    assert len(str(caught.value)) < 200
+
+
 def test_options_are_not_given_twice(venv: VecEnv) -> None:
     space = ez.make_vec("Xor").single_observation_space
     network = ez.RogueNet(space, space.actions)

@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import pickletools
+import warnings
 import zipfile
 from functools import partial
 from pathlib import Path
@@ -305,6 +306,11 @@ def test_arguments_are_filled_in() -> None:
     assert isinstance(model.policy, ez.sb3.RogueNetPolicy) and model.policy.network.config["n_layer"] == 0
     assert isinstance(model.rollout_buffer, ez.sb3.RaggedRolloutBuffer)
     assert model.batch_size == 1050  # the largest up to 2,048 that divides 2,100
+    for steps, expected in ((2053, 1027), (3 * 2053, 1540), (2 * 2063, 1376), (2048, 2048), (3, 3)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the last minibatch is smaller
+            model = ez.sb3.PPO(ez.make_vec("Xor", num_envs=1), n_steps=steps)
+        assert model.batch_size == expected, steps
     assert model.device == torch.device("cpu")
     own = ez.sb3.PPO(ez.sb3.make_vec("Xor"), batch_size=64, n_steps=64, gamma=0.5, device="cpu")
     assert (own.batch_size, own.gamma) == (64, 0.5)

@@ -49,7 +49,8 @@ def PPO(
             `make_vec`.
         network: the weights and options to start from, copied; of `entitize.PPO`, say.
         n_steps: steps of each environment per rollout.
-        batch_size: environment steps per minibatch; None: the most, up to 2,048, that divide a rollout.
+        batch_size: environment steps per minibatch; None: the most, up to 2,048, that divide a rollout into
+            equal parts (nearly equal ones if these had 1,024 steps or less).
         policy_kwargs: options of `RogueNet`, and `optimizer_class` and `optimizer_kwargs`.
         device: of the network. Observations and actions are arrays on the CPU, to which a network of usual
             size is best kept near.
@@ -62,6 +63,9 @@ def PPO(
     """
     venv = make_vec(env) if isinstance(env, EntityVectorEnv) else _checked_env(env)
     if network is not None:
+        if not isinstance(network, RogueNet):
+            hint = ". Use its attribute network" if isinstance(network, RogueNetPolicy) else ""
+            raise TypeError(f"PPO: network: expected a RogueNet, got a {type(network).__name__}{hint}")
         given = {name: value for name, value in (policy_kwargs or {}).items() if name in network.config}
         if given:
             raise ValueError(f"network has its own options: remove {', '.join(given)} from policy_kwargs")
@@ -70,7 +74,7 @@ def PPO(
         RogueNetPolicy,  # type: ignore[arg-type] # an actor-critic policy in all but its class
         venv,
         n_steps=n_steps,
-        batch_size=_largest_divisor(n_steps * venv.num_envs) if batch_size is None else batch_size,
+        batch_size=_minibatch_size(n_steps * venv.num_envs) if batch_size is None else batch_size,
         policy_kwargs=policy_kwargs,
         device=device,
         **{"rollout_buffer_class": RaggedRolloutBuffer, **options},
@@ -81,9 +85,11 @@ def PPO(
     return model
 
 
-def _largest_divisor(rows: int) -> int:
-    """The largest size of equal minibatches up to `_BATCH_SIZE`."""
-    return next(size for size in range(min(rows, _BATCH_SIZE), 0, -1) if rows % size == 0)
+def _minibatch_size(rows: int) -> int:
+    """Return the size of equal minibatches up to `_BATCH_SIZE`; of nearly equal ones if those are small."""
+    count = -(-rows // _BATCH_SIZE)
+    equal = next(size for size in range(min(rows, _BATCH_SIZE), 0, -1) if rows % size == 0)
+    return equal if 2 * equal > _BATCH_SIZE or count == 1 else -(-rows // count)
 
 
 def _checked_env(env: Any) -> VecEnv:
