@@ -107,8 +107,8 @@ class PPOConfig:
         check_options(self, _POSITIVE, _NOT_NEGATIVE, _FRACTIONS)
         if self.norm_adv and self.minibatch_size == 1:
             raise ValueError(
-                "minibatch_size: expected at least 2 with norm_adv, got 1: a single advantage is normalized to"
-                " 0. Use norm_adv=False"
+                "minibatch_size: expected at least 2 with norm_adv, got 1: a single advantage is normalized"
+                " to 0. Use norm_adv=False"
             )
         if self.precision not in _PRECISIONS:
             raise ValueError(f"precision: expected one of {', '.join(_PRECISIONS)}, got {self.precision!r}")

@@ -164,8 +164,8 @@ class RogueNet(RogueNetwork):
     def acts_otherwise(self) -> str | None:
         """Return what differs from how a plain RogueNet of these options and parameters acts; None: nothing.
 
-        An overridden method, a replaced module or a hook can change what the network computes. An agent without
-        torch knows options and parameters alone, so it would choose other actions.
+        An overridden method, a replaced module or a hook can change what the network computes. An agent
+        without torch knows options and parameters alone, so it would choose other actions.
         """
         if Fingerprint(self).has_hooks():
             return "a module inside has hooks"
