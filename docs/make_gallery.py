@@ -54,6 +54,9 @@ PREAMBLE = """# Gallery of environments
 Environments that come with Entitize or that it wraps, each with its entities, features and actions, and a
 line that makes it. The pictures show them after some random actions; games without positions have a table of
 one observation instead.
+
+[Built-in games](#built-in-games) · [Procgen](#procgen) · [μRTS](#μrts) · [Atari](#atari) ·
+[ViZDoom](#vizdoom) · [Griddly](#griddly) · [Gymnasium and PettingZoo](#gymnasium-and-pettingzoo)
 """
 
 
