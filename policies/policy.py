@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs import EntityActionSpace, EntityBatch, EntitySpace
+from ..envs import ActionMask, EntityActionSpace, EntityBatch, EntitySpace
 from ..ragged import RaggedArray
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+
+    from .inputs.actors import Drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +48,19 @@ class ActResult:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "drawn", {**self.actions, **self.drawn})
+
+    @classmethod
+    def from_draws(
+        cls, draws: Mapping[str, Drawn], masks: Mapping[str, ActionMask], values: NDArray[np.float32]
+    ) -> ActResult:
+        """Return the result of the actions that heads drew for the actors of `masks`."""
+        actors = {name: masks[name].actors for name in draws}
+        return cls(
+            {name: actors[name].with_values(draw.actions) for name, draw in draws.items()},
+            {name: actors[name].with_values(draw.log_probs) for name, draw in draws.items()},
+            values,
+            {n: actors[n].with_values(draw.drawn) for n, draw in draws.items() if draw.drawn is not None},
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +121,10 @@ class Policy(Protocol):
     # What a trainer uses of `nn.Module`.
     def parameters(self, recurse: bool = True) -> Iterator[nn.Parameter]:
         """Return the parameters that the optimizer updates, as `nn.Module.parameters` does."""
+        ...
+
+    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """Return the same with their names, as `nn.Module.named_parameters` does."""
         ...
 
     def state_dict(self) -> dict[str, Any]:

@@ -78,13 +78,7 @@ class Baseline(nn.Module, ABC):
         with torch.inference_mode():
             seen, mask, actors = self._read(batch)
             chosen, values = self._draw(seen, mask, actors, None if deterministic else rng)
-            drawn = {} if chosen.drawn is None else {self.name: mask.actors.with_values(chosen.drawn)}
-            return ActResult(
-                {self.name: mask.actors.with_values(chosen.actions)},
-                {self.name: mask.actors.with_values(chosen.log_probs)},
-                values.float().cpu().numpy(),
-                drawn,
-            )
+            return ActResult.from_draws({self.name: chosen}, batch.actions, values.float().cpu().numpy())
 
     def value(self, batch: EntityBatch) -> NDArray[np.float32]:
         """Return the predicted return of each step (B,), without gradients."""

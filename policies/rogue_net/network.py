@@ -137,15 +137,11 @@ class RogueNetwork(nn.Module):
     ) -> ActResult:
         """Choose an action for every actor from `rng`, or (None) the most probable."""
         x, rows, values = self.encode(prepared)  # (N, D), _, (B,)
-        actions, log_probs, drawn = {}, {}, {}
-        for name in self.action_heads.names:
-            actors = masks[name].actors
-            chosen: Drawn = self.action_heads[name].draw(x, rows, masks[name], rng)  # type: ignore[operator]
-            actions[name] = actors.with_values(chosen.actions)
-            log_probs[name] = actors.with_values(chosen.log_probs)
-            if chosen.drawn is not None:
-                drawn[name] = actors.with_values(chosen.drawn)
-        return ActResult(actions, log_probs, values.float().cpu().numpy(), drawn)
+        draws: dict[str, Drawn] = {
+            name: self.action_heads[name].draw(x, rows, masks[name], rng)  # type: ignore[operator]
+            for name in self.action_heads.names
+        }
+        return ActResult.from_draws(draws, masks, values.float().cpu().numpy())
 
     def assess(
         self, prepared: Prepared, masks: Mapping[str, ActionMask], actions: Mapping[str, RaggedArray]

@@ -211,15 +211,10 @@ class StaticForm:
         """Choose actions like `RogueNet.act`; one transfer each way, actions are drawn on the host."""
         values, scores = self._answers(batch)
         source = None if deterministic else rng
-        actions, log_probs, drawn = {}, {}, {}
-        for name, head in self.heads.items():
-            actors = batch.actions[name].actors
-            result = head.choose(scores[name], batch.actions[name], source)
-            actions[name] = actors.with_values(result.actions)
-            log_probs[name] = actors.with_values(result.log_probs)
-            if result.drawn is not None:
-                drawn[name] = actors.with_values(result.drawn)
-        return ActResult(actions, log_probs, values, drawn)
+        draws = {
+            name: head.choose(scores[name], batch.actions[name], source) for name, head in self.heads.items()
+        }
+        return ActResult.from_draws(draws, batch.actions, values)
 
     def value(self, batch: EntityBatch) -> NDArray[np.float32]:
         """Return the values (B,), like `RogueNet.value`."""
