@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import nn
 
 from ..envs import EntityBatch, EntityVectorEnv
 from ..policies import Policy
@@ -19,7 +18,7 @@ from .ranks import Ranks, rows_of_rank
 from .reward_normalization import RewardNormalizer
 from .rollout import Rollout, RolloutBuffer, Samples
 from .rollout_source import RolloutSource
-from .runs.guard import check_module
+from .runs.guard import check_finite
 from .schedule import Clock, annealed
 from .starting_policy import StartingPolicy
 
@@ -31,7 +30,6 @@ class Collector:
     episodes, reward normalization and advantages are those of all environments together.
 
     Args:
-        module: `policy` as a module.
         venv: the environments, or what plays in some elsewhere.
         lanes: the environments of `venv` among the `num_lanes` of all `ranks`.
         start: the policy that it is penalized to leave.
@@ -45,7 +43,6 @@ class Collector:
     def __init__(
         self,
         policy: Policy,
-        module: nn.Module,
         venv: EntityVectorEnv | RolloutSource,
         config: PPOConfig,
         ranks: Ranks,
@@ -53,7 +50,7 @@ class Collector:
         num_lanes: int,
         start: StartingPolicy | None,
     ) -> None:
-        self.policy, self.module, self.config = policy, module, config
+        self.policy, self.config = policy, config
         self.ranks, self.lanes, self.num_lanes, self.start = ranks, lanes, num_lanes, start
         self.episodes = EpisodeStatistics(num_lanes)
         self.reward_normalizer = (
@@ -67,7 +64,7 @@ class Collector:
             self.player = venv
             venv.open(policy, config, self.clock)
         else:
-            self.player = Player(policy, venv, config.num_steps, lambda: check_module(module), self.clock)
+            self.player = Player(policy, venv, config.num_steps, lambda: check_finite(policy), self.clock)
 
     @property
     def has_episodes(self) -> bool:
@@ -117,7 +114,7 @@ class Collector:
             done: the fraction of training that is done.
         """
         config = self.config
-        self.module.eval()
+        self.policy.train(False)
         player, ratios = self.player, None
         rollout = player.play(rng) if isinstance(player, Player) else player.play()
         rewards = self._follow_episodes(rollout)

@@ -183,7 +183,7 @@ def test_a_resumed_run_is_bit_equal_to_an_uninterrupted_one(
     assert whole.collector.reward_normalizer is not None and resumed.collector.reward_normalizer is not None
     for name, array in whole.collector.reward_normalizer.state().items():
         np.testing.assert_array_equal(array, resumed.collector.reward_normalizer.state()[name], err_msg=name)
-    for ours, theirs in zip(whole.module.parameters(), resumed.module.parameters(), strict=True):
+    for ours, theirs in zip(whole.policy.parameters(), resumed.policy.parameters(), strict=True):
         assert ours.equal(theirs)
 
 

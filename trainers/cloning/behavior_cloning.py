@@ -21,9 +21,9 @@ from ...envs.errors import whole_number
 from ...policies import CheckpointError, Policy, frozen_weights
 from ...policies.checkpoint import MALFORMED, in_short
 from ...policies.rogue_net import RogueNet
-from ..learners.optimizer import move_to, optimizer_for, set_learning_rate
+from ..learners.optimizer import make_optimizer, place, set_learning_rate
 from ..runs.checkpoint import Checkpoint, read_checkpoint
-from ..runs.guard import NonFiniteError, Snapshot, check_module
+from ..runs.guard import NonFiniteError, Snapshot, check_finite
 from ..runs.run_folder import RunFolder
 from ..runs.run_origin import note_origin
 from ..runs.trainer_state import check_policy, moments, optimizer_state, rng_of
@@ -84,20 +84,16 @@ class BehaviorCloning:
             raise TypeError(f"BehaviorCloning: expected an EntityDataset, got {dataset!r}")
         dataset.check_space(policy.observation_space, "policy")
         self.policy: Policy = policy
-        self.module: nn.Module = policy
         self.config = config
         self.callbacks = list(callbacks)
         self.demonstrations = Demonstrations(
             dataset, config.held_out, config.gamma, config.illegal, config.seed
         )
-        self.device = move_to(policy, config.device)
-        options = {"eps": config.adam_eps, "weight_decay": config.weight_decay}
-        self.optimizer: Optimizer = optimizer_for(
-            policy.parameters(), config.learning_rate, self.device, options
-        )
+        self.device = place(policy, config.device)
+        self.optimizer: Optimizer = make_optimizer(policy.parameters(), config, self.device)
         learner = FusedCloningLearner if isinstance(policy, RogueNet) else TorchCloningLearner
         scaled = replace(config, vf_coef=config.vf_coef / self.demonstrations.returns_variance)
-        self.learner: TorchCloningLearner = learner(policy, policy, self.optimizer, scaled)
+        self.learner: TorchCloningLearner = learner(policy, self.optimizer, scaled)
         self.rng = np.random.default_rng(config.seed)
         self.epoch = self.step = 0
         self.elapsed_seconds = 0.0
@@ -144,7 +140,7 @@ class BehaviorCloning:
             if is_stopped:
                 break
         if self._best is not None and self._best[0] != self.epoch:
-            self.module.load_state_dict(self._best[2])
+            self.policy.load_state_dict(self._best[2])
             if self._run is not None and not is_stopped:  # a run that was stopped goes on from its last epoch
                 self._save()
         if self._best is not None and not best_metrics:
@@ -160,7 +156,7 @@ class BehaviorCloning:
     def _run_epoch(self, epochs: int) -> dict[str, float]:
         """Learn from all steps once, evaluate, and write a checkpoint."""
         began = time.perf_counter()
-        before = Snapshot(self.module, self.optimizer)
+        before = Snapshot(self.policy, self.optimizer)
         config, rows = self.config, self.demonstrations.learned
         history: defaultdict[str, list[float]] = defaultdict(list)
         num_minibatches = -(-len(rows) // config.minibatch_size)
@@ -168,25 +164,25 @@ class BehaviorCloning:
             with thread_count(config.num_threads):
                 if self.epoch == 0:
                     self._take_statistics(num_minibatches)
-                self.module.train()
+                self.policy.train()
                 for place, part in enumerate(np.array_split(self.rng.permutation(rows), num_minibatches)):
                     if config.anneal_lr:
                         done = (self.epoch + place / num_minibatches) / epochs
                         set_learning_rate(self.optimizer, annealed(config.learning_rate, done))
                     for name, value in self.learner.step(self._minibatch(part)).items():
                         history[name].append(value)
-                check_module(self.module)
+                check_finite(self.policy)
                 metrics = {f"losses/{name}": float(np.mean(values)) for name, values in history.items()}
                 metrics |= self.evaluate()
         except NonFiniteError as error:
-            before.put_back(self.module, self.optimizer)
+            before.put_back(self.policy, self.optimizer)
             raise NonFiniteError(f"epoch {self.epoch + 1} (step {self.step}): {error}") from error
         self.epoch, self.step = self.epoch + 1, self.step + len(rows)
         seconds = time.perf_counter() - began
         self.elapsed_seconds += seconds
         likelihood = metrics.get("held_out/log_likelihood")
         if likelihood is not None and (self._best is None or likelihood > self._best[1]):
-            weights = {name: tensor.clone() for name, tensor in self.module.state_dict().items()}
+            weights = {name: tensor.clone() for name, tensor in self.policy.state_dict().items()}
             self._best = self.epoch, likelihood, weights
         metrics |= {"charts/epoch": float(self.epoch), "charts/SPS": len(rows) / seconds}
         metrics["time/elapsed"] = self.elapsed_seconds
@@ -200,7 +196,7 @@ class BehaviorCloning:
 
         A policy that has some keeps them: its weights were trained with them.
         """
-        state = self.module.state_dict()
+        state = self.policy.state_dict()
         if any(bool((tensor > 0).any()) for name, tensor in state.items() if name.split(".")[-1] == "count"):
             return
         for part in np.array_split(self.demonstrations.learned, num_minibatches):
@@ -226,7 +222,7 @@ class BehaviorCloning:
         likelihood, units = 0.0, 0
         sums: defaultdict[str, float] = defaultdict(float)
         counts: defaultdict[str, int] = defaultdict(int)
-        self.module.eval()
+        self.policy.train(False)
         with torch.no_grad(), frozen_weights(self.policy):
             for part in np.array_split(rows, -(-len(rows) // self.config.minibatch_size)):
                 recorded, drawn = self.demonstrations.gather(part), self._minibatch(part)
@@ -272,7 +268,7 @@ class BehaviorCloning:
         """Write a checkpoint of this moment; the file of an epoch is written again with the best weights."""
         assert self._run is not None
         tensors: dict[str, Mapping[str, Tensor]] = {
-            "policy": dict(self.module.state_dict()),
+            "policy": dict(self.policy.state_dict()),
             "optimizer": moments(self),
             "trainer": {"torch_rng": torch.get_rng_state()},
         }
@@ -312,7 +308,7 @@ class BehaviorCloning:
         except MALFORMED as error:
             path = checkpoint.path
             raise CheckpointError(f"checkpoint {path} is not of this trainer: {in_short(error)}") from error
-        self.module.load_state_dict(checkpoint.tensors["policy"])
+        self.policy.load_state_dict(checkpoint.tensors["policy"])
         self.optimizer.load_state_dict(state)
         torch.set_rng_state(checkpoint.tensors["trainer"]["torch_rng"])
         self.rng, self.epoch, self.step, self.elapsed_seconds, self._best = rng, epoch, step, elapsed, best

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from torch import nn
 from torch.optim import Optimizer
 
 from ...policies import Policy
@@ -21,11 +20,9 @@ from .demonstrations import Demonstration
 class TorchCloningLearner:
     """Makes gradient steps for any `Policy`; the definition of what `FusedCloningLearner` computes."""
 
-    def __init__(
-        self, policy: Policy, module: nn.Module, optimizer: Optimizer, config: BehaviorCloningConfig
-    ) -> None:
-        self.policy, self.module, self.optimizer, self.config = policy, module, optimizer, config
-        self.parameters = list(module.parameters())
+    def __init__(self, policy: Policy, optimizer: Optimizer, config: BehaviorCloningConfig) -> None:
+        self.policy, self.optimizer, self.config = policy, optimizer, config
+        self.parameters = list(policy.parameters())
 
     def step(self, minibatch: Demonstration) -> Mapping[str, float]:
         """Make one gradient step; return its losses and the norm of its gradients.
@@ -36,7 +33,7 @@ class TorchCloningLearner:
         forget_gradients(self.parameters)
         losses = self.differentiate(minibatch)
         grad_norm = clip_gradients(self.parameters, self.config.max_grad_norm)
-        check_losses(losses, self.module, grad_norm)
+        check_losses(losses, self.policy, grad_norm)
         self.optimizer.step()
         return {**losses, "grad_norm": grad_norm}
 
@@ -51,20 +48,16 @@ class TorchCloningLearner:
 class FusedCloningLearner(TorchCloningLearner):
     """Makes the gradient steps by the kernels of the fused engine, where RogueNet runs on it."""
 
-    def __init__(
-        self, policy: RogueNet, module: nn.Module, optimizer: Optimizer, config: BehaviorCloningConfig
-    ) -> None:
-        super().__init__(policy, module, optimizer, config)
-        self.net = policy
+    policy: RogueNet
 
     def differentiate(self, minibatch: Demonstration) -> dict[str, float]:
         """Set the gradients of a minibatch; see `TorchCloningLearner.differentiate`."""
-        engine = learning_engine(self.net)
+        engine = learning_engine(self.policy)
         if engine is None:
             return super().differentiate(minibatch)
         config, network, weights = self.config, engine.network, engine.read()
-        self.net.check_actions(minibatch.observations, minibatch.actions)
-        prepared = self.net.inputs.prepare(minibatch.observations)
+        self.policy.check_actions(minibatch.observations, minibatch.actions)
+        prepared = self.policy.inputs.prepare(minibatch.observations)
         masks = minibatch.observations.actions
         log_probs, entropies, encoded = network.evaluate(prepared, masks, minibatch.actions, weights)
         units, steps = max(minibatch.num_actors, 1), max(len(minibatch), 1)

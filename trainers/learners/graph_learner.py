@@ -39,11 +39,11 @@ class GraphLearner:
     without graphs. It has not been measured on a GPU yet.
     """
 
-    def __init__(self, policy: RogueNet, module: nn.Module, optimizer: Optimizer, config: PPOConfig) -> None:
+    def __init__(self, policy: RogueNet, optimizer: Optimizer, config: PPOConfig) -> None:
         self.form = form = policy.static_form(cast(Precision, config.precision))
         self.graphs = Graphs(self._make_step, form.device, self._token)
-        self._module = module
-        self._parameters = list(module.parameters())
+        self._policy = policy
+        self._parameters = list(policy.parameters())
         self.frozen: Sequence[nn.Parameter] = ()
         self.optimizer = optimizer
         self.config = config
@@ -81,7 +81,7 @@ class GraphLearner:
         for numbers, row in zip(unread, rows, strict=True):
             numbers.known = dict(zip((*NUMBERS, "grad_norm"), row, strict=True))
         for numbers in unread:
-            check_losses(numbers.known, self._module, numbers.known["grad_norm"])
+            check_losses(numbers.known, self._policy, numbers.known["grad_norm"])
 
     def _make_step(self, capacity: Capacity, block: Tensor) -> Tensor:
         """Make one gradient step; return `NUMBERS` and the norm of the gradients (8,)."""

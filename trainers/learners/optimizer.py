@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ...policies.kernels.tiles.simd import floats_at, kernel
-from ..config import PPOConfig
+
+if TYPE_CHECKING:
+    from ..cloning.cloning_config import BehaviorCloningConfig
+    from ..config import PPOConfig
 
 
 def are_plain(tensors: Iterable[Tensor]) -> bool:
@@ -79,12 +82,6 @@ def adamw(
             w[i] = keep * w[i] - size * m[i] / (np.float32(math.sqrt(v[i])) * root + np.float32(eps))
 
 
-def device_of(module: nn.Module) -> torch.device:
-    """The device of a module's parameters; the CPU for one without."""
-    parameter = next(module.parameters(), None)
-    return torch.device("cpu") if parameter is None else parameter.device
-
-
 def find_device(name: str) -> torch.device:
     """The device that torch calls `name`.
 
@@ -98,48 +95,32 @@ def find_device(name: str) -> torch.device:
     return device
 
 
-def move_to(module: nn.Module, device: str) -> torch.device:
-    """Move a policy to `device` and return it; with "auto" it stays where it is.
-
-    Raises:
-        ValueError: torch sees no such device.
-    """
-    if device != "auto":
-        module.to(find_device(device))
-    return device_of(module)
-
-
-def place(module: nn.Module, config: PPOConfig) -> torch.device:
-    """Move a policy to `config.device`; with "auto" it stays where it is.
+def place(module: nn.Module, device: str, precision: str = "float32") -> torch.device:
+    """Move a policy to `device` and return it; with "auto" the policy stays where it is.
 
     Raises:
         ValueError: torch sees no such device, or the precision is one that only GPUs have.
     """
-    device = move_to(module, config.device)
-    if device.type == "cpu" and config.precision != "float32":
+    if device != "auto":
+        module.to(find_device(device))
+    parameter = next(module.parameters(), None)
+    placed = torch.device("cpu") if parameter is None else parameter.device
+    if placed.type == "cpu" and precision != "float32":
         raise ValueError(
-            f"precision={config.precision!r} is for GPUs, and the policy is on the CPU,"
-            " which computes in float32"
+            f"precision={precision!r} is for GPUs, and the policy is on the CPU, which computes in float32"
         )
-    return device
-
-
-def optimizer_for(
-    parameters: Iterable[nn.Parameter], learning_rate: float, device: torch.device, options: Mapping[str, Any]
-) -> torch.optim.AdamW:
-    """AdamW; on a GPU one whose steps a CUDA graph can hold, with the learning rate on the device as well."""
-    if device.type != "cuda":
-        return AdamW(parameters, lr=learning_rate, **options)
-    rate = torch.tensor(learning_rate, device=device)
-    return torch.optim.AdamW(parameters, lr=rate, fused=True, capturable=True, **options)
+    return placed
 
 
 def make_optimizer(
-    parameters: Iterable[nn.Parameter], config: PPOConfig, device: torch.device
+    parameters: Iterable[nn.Parameter], config: PPOConfig | BehaviorCloningConfig, device: torch.device
 ) -> torch.optim.AdamW:
-    """Return the optimizer of a configuration; see `optimizer_for`."""
-    options = {"eps": config.adam_eps, "weight_decay": config.weight_decay}
-    return optimizer_for(parameters, config.learning_rate, device, options)
+    """AdamW; on a GPU one whose steps a CUDA graph can hold, with the learning rate on the device as well."""
+    options: dict[str, Any] = {"eps": config.adam_eps, "weight_decay": config.weight_decay}
+    if device.type != "cuda":
+        return AdamW(parameters, lr=config.learning_rate, **options)
+    rate = torch.tensor(config.learning_rate, device=device)
+    return torch.optim.AdamW(parameters, lr=rate, fused=True, capturable=True, **options)
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Adam, Optimizer
 
 from ...envs import EntityBatch, EntityVectorEnv, schema_difference, space_schema
@@ -36,7 +36,6 @@ class Learning(Protocol):
     """Interface of what moves the parameters of a policy: `PPO`, `BehaviorCloning`."""
 
     policy: Policy
-    module: nn.Module
 
     @property
     def optimizer(self) -> Optimizer:
@@ -69,7 +68,7 @@ def check_policy(trainer: Learning, checkpoint: Checkpoint) -> None:
             raise CheckpointError(
                 f"checkpoint {checkpoint.path} is of another network: {name} is {here} here, {there} there"
             )
-    check_weights(trainer.module.state_dict(), checkpoint)
+    check_weights(trainer.policy.state_dict(), checkpoint)
 
 
 def optimizer_state(trainer: Learning, checkpoint: Checkpoint) -> dict[str, Any]:
@@ -79,7 +78,7 @@ def optimizer_state(trainer: Learning, checkpoint: Checkpoint) -> dict[str, Any]
         CheckpointError: it is of other parameters, or not one of an optimizer.
     """
     where = f"checkpoint {checkpoint.path}: optimizer state"
-    parameters = list(trainer.module.parameters())
+    parameters = list(trainer.policy.parameters())
     groups = trainer.optimizer.param_groups
     places = {id(p): place for place, p in enumerate(p for group in groups for p in group["params"])}
     state: dict[int, dict[str, Tensor]] = {}
@@ -114,7 +113,7 @@ def moments(trainer: Learning) -> dict[str, Tensor]:
     state = trainer.optimizer.state
     return {
         f"{index}/{name}": value
-        for index, parameter in enumerate(trainer.module.parameters())
+        for index, parameter in enumerate(trainer.policy.parameters())
         for name, value in state.get(parameter, {}).items()
     }
 
@@ -192,14 +191,14 @@ def capture(trainer: Trainer) -> tuple[dict[str, dict[str, Tensor]], dict[str, A
     """Return the tensors and the metadata of a checkpoint of `trainer` at this moment."""
     collector = trainer.collector
     tensors = {
-        "policy": dict(trainer.module.state_dict()),
+        "policy": dict(trainer.policy.state_dict()),
         "optimizer": moments(trainer),
         "trainer": {"torch_rng": torch.get_rng_state(), **_as_tensors(collector.episodes.state())},
     }
     if collector.reward_normalizer is not None:
         tensors["trainer"] |= _as_tensors(collector.reward_normalizer.state())
     if collector.start is not None:
-        tensors["start"] = dict(collector.start.module.state_dict())
+        tensors["start"] = dict(collector.start.policy.state_dict())
     # None: the trainer resets the environments next, so that their state does not matter; or they are those
     # of several ranks, of which one writes.
     is_lost = trainer.config.reset_at_checkpoint or collector.ranks.size > 1
@@ -246,9 +245,9 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> Shown | None:
         raise CheckpointError(
             f"checkpoint {checkpoint.path} is not of this trainer: {in_short(error)}"
         ) from error
-    trainer.module.load_state_dict(checkpoint.tensors["policy"])
+    trainer.policy.load_state_dict(checkpoint.tensors["policy"])
     if collector.start is not None:
-        collector.start.module.load_state_dict(checkpoint.tensors["start"])
+        collector.start.policy.load_state_dict(checkpoint.tensors["start"])
     trainer.optimizer.load_state_dict(state.optimizer)
     trainer.rng = state.rng
     torch.set_rng_state(checkpoint.tensors["trainer"]["torch_rng"])
@@ -264,7 +263,7 @@ def _check_start(start: StartingPolicy, checkpoint: Checkpoint) -> None:
         raise CheckpointError(
             f"checkpoint {checkpoint.path} has no starting policy: it was written with start_kl_coef=0"
         )
-    check_weights(start.module.state_dict(), checkpoint, "start")
+    check_weights(start.policy.state_dict(), checkpoint, "start")
 
 
 @dataclass(frozen=True, eq=False)
