@@ -88,12 +88,8 @@ class Explanation:
 
 
 @runtime_checkable
-class Policy(Protocol):
-    """An `nn.Module` that acts on entity batches; any object with these members can be trained."""
-
-    observation_space: EntitySpace
-    action_space: EntityActionSpace
-    config: dict[str, Any]  # constructor options, JSON-able, for checkpoints
+class ActingPolicy(Protocol):
+    """A policy that acts, and need not be trainable."""
 
     def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
         """Choose an action for every actor, without gradients.
@@ -102,6 +98,15 @@ class Policy(Protocol):
         most probable choice (the first of equals; of real numbers the mean) and draws nothing.
         """
         ...
+
+
+@runtime_checkable
+class Policy(ActingPolicy, Protocol):
+    """An `nn.Module` that acts on entity batches; any object with these members can be trained."""
+
+    observation_space: EntitySpace
+    action_space: EntityActionSpace
+    config: dict[str, Any]  # constructor options, JSON-able, for checkpoints
 
     def value(self, batch: EntityBatch) -> NDArray[np.float32]:
         """Predicted return of each step (B,), without gradients."""

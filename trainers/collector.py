@@ -16,7 +16,7 @@ from .off_policy import revalued
 from .player import Player
 from .ranks import Ranks, rows_of_rank
 from .reward_normalization import RewardNormalizer
-from .rollout import Rollout, RolloutBuffer, Samples
+from .rollout import Rollout, Samples
 from .rollout_source import RolloutSource
 from .runs.guard import check_finite
 from .schedule import Clock, annealed
@@ -68,9 +68,7 @@ class Collector:
 
     @property
     def has_episodes(self) -> bool:
-        """True if episodes go on; False: `start_episodes` comes next."""
-        if isinstance(self.player, Player):
-            return self.player.shown is not None
+        """True if episodes have started and not been stopped; False: `start_episodes` comes next."""
         return self.player.has_episodes
 
     @property
@@ -78,18 +76,11 @@ class Collector:
         """The current observations of environments of this process; None: new episodes come next."""
         return self.player.shown if isinstance(self.player, Player) else None
 
-    @shown.setter
-    def shown(self, shown: Shown | None) -> None:
+    def continue_episodes(self, shown: Shown | None) -> None:
+        """Continue the episodes from these observations; None: new episodes come next."""
+        self.player.stop_episodes()
         if isinstance(self.player, Player):
             self.player.shown = shown
-        elif shown is None:
-            self.player.stop_episodes()
-
-    @property
-    def buffer(self) -> RolloutBuffer:
-        """Storage of the rollouts of environments of this process."""
-        assert isinstance(self.player, Player)
-        return self.player.buffer
 
     @property
     def lanes_of_rows(self) -> NDArray[np.int64] | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +13,7 @@ from torch import nn
 from ..envs import EntityActionSpace, EntityBatch, EntityVectorEnv, sample_actions
 from ..envs.vector.episode_counts import episode_quota
 from ..envs.vector.vector_checks import check_autoreset, check_fits
-from ..policies import ActResult, frozen_weights
+from ..policies import ActingPolicy, ActResult, frozen_weights
 from .compatibility import check_vector_env
 from .lanes import EpisodeStatistics, active_lanes
 from .runs.guard import check_lanes
@@ -30,13 +29,8 @@ __all__ = [
 ]
 
 
-@runtime_checkable
-class Actor(Protocol):
-    """Interface of the policies that `evaluate` plays."""
-
-    def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
-        """Choose an action for every actor; same contract as `Policy.act`."""
-        ...
+#: Interface of the policies that `evaluate` plays.
+Actor = ActingPolicy
 
 
 class RandomActor:

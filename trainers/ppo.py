@@ -370,7 +370,7 @@ class PPO:
         path = self._run.save(self.step, tensors, metadata, self.config.keep_checkpoints)
         self._saved_step = self.step
         if self.config.reset_at_checkpoint:
-            self.collector.shown = None
+            self.collector.player.stop_episodes()
         return path
 
     def _save_new(self) -> None:
@@ -388,7 +388,7 @@ class PPO:
         """
         if not isinstance(checkpoint, Checkpoint):
             checkpoint = read_checkpoint(checkpoint)
-        self.collector.shown = restore(self, checkpoint)
+        self.collector.continue_episodes(restore(self, checkpoint))
         self._samples = None
         self._saved_step = self.step
         self._draw_apart()

@@ -269,7 +269,7 @@ class RolloutBuffer:
         self.terminated[t], self.truncated[t] = terminated, truncated
         self._ended += 1
 
-    def rollout(self, next_values: NDArray[np.float32], renewed: NDArray[np.bool_] | None = None) -> Rollout:
+    def rollout(self, next_values: NDArray[np.float32]) -> Rollout:
         """Return all that was stored, as views that are valid until `clear`."""
         return Rollout(
             self._observations.batch(),
@@ -282,5 +282,4 @@ class RolloutBuffer:
             self.truncated,
             self.active,
             next_values,
-            renewed,
         )

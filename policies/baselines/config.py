@@ -119,14 +119,9 @@ class GridConfig(MapConfig):
 
 
 @dataclass(frozen=True)
-class ImpalaConfig(GridConfig):
+class ImpalaConfig(ImpalaNetConfig, GridConfig):
     """Every option of an `ImpalaGridNet` and of a `UnitActionNet`."""
 
-    channels: tuple[int, ...] = (16, 32, 32)
-    """Channels of the convolution sequences."""
-    hidden: int = 256
-    """Width of the linear layer behind them."""
-
     def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "channels", tuple(self.channels))
+        GridConfig.__post_init__(self)
+        ImpalaNetConfig.__post_init__(self)

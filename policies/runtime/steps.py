@@ -63,7 +63,7 @@ class StepReader:
     def __init__(self, space: EntitySpace) -> None:
         self.space = space
         self._widths = [(name, len(features)) for name, features in space.entities.items()]
-        self._actions = [(name, action, _columns(action)) for name, action in space.actions.items()]
+        self._actions = [(name, action, action.mask_columns) for name, action in space.actions.items()]
         self._num_globals = len(space.global_features)
         self._no_globals = np.zeros((1, 0), np.float32)
 
@@ -104,11 +104,6 @@ def _frame(frame: Any, shape: tuple[int, int, int]) -> RaggedArray:
     if pixels.shape != shape:
         raise _Odd
     return RaggedArray.unchecked(pixels[None], _up_to(1))
-
-
-def _columns(action: ActionSpace) -> int:
-    """Columns of an action's mask."""
-    return action.mask_columns
 
 
 def _mask(part: Mapping[str, Any], action: ActionSpace, columns: int) -> ActionMask:

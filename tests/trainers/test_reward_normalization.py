@@ -145,8 +145,8 @@ def test_the_trainer_learns_from_normalised_rewards_and_logs_raw_ones(
     }
     normalizer = RewardNormalizer(4, 0.99)
     samples = {on: trainer.collect() for on, trainer in trainers.items()}
-    buffer = trainers[True].collector.buffer
-    np.testing.assert_array_equal(buffer.rewards, trainers[False].collector.buffer.rewards)
+    buffer = trainers[True].collector.player.buffer
+    np.testing.assert_array_equal(buffer.rewards, trainers[False].collector.player.buffer.rewards)
     rewards = normalizer.normalize(buffer.rewards, buffer.terminated | buffer.truncated, buffer.active)
     following = trainers[True].policy.value(trainers[True].collector.shown.active_steps())  # type: ignore[union-attr]
     values = buffer.last_values.copy()

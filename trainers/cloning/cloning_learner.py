@@ -5,16 +5,43 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
 from torch.optim import Optimizer
 
-from ...policies import Policy
+from ...policies import Evaluation, Policy
 from ...policies.rogue_net import RogueNet
 from ..learners.fused_learner import learning_engine
 from ..learners.optimizer import clip_gradients, forget_gradients
 from ..runs.guard import check_losses
 from .cloning_config import BehaviorCloningConfig
-from .cloning_losses import cloning_losses
 from .demonstrations import Demonstration
+
+
+def cloning_losses(
+    evaluation: Evaluation, returns: NDArray[np.float32], config: BehaviorCloningConfig
+) -> tuple[Tensor, dict[str, float]]:
+    """Return the loss of a minibatch of B steps with U actors over all actions, and the numbers to log.
+
+        likelihood = mean over actors of log π(a)
+        value loss = ½ mean over steps of (V − R)²
+        total = − likelihood − ent_coef · mean entropy over actors + vf_coef · value loss
+
+    Args:
+        evaluation: of the recorded actions under the current parameters.
+        returns: (B,), the discounted rewards that followed.
+    """
+    log_probs = torch.cat(list(evaluation.log_probs.values()))
+    entropies = torch.cat(list(evaluation.entropies.values()))
+    units = max(len(log_probs), 1)
+    likelihood, entropy = log_probs.sum() / units, entropies.sum() / units
+    target = torch.as_tensor(returns, dtype=evaluation.values.dtype, device=evaluation.values.device)
+    value_loss = ((evaluation.values - target) ** 2).sum() / (2 * max(len(target), 1))
+    total = -likelihood - config.ent_coef * entropy + config.vf_coef * value_loss
+    numbers = {"loss": total, "log_likelihood": likelihood, "entropy": entropy, "value_loss": value_loss}
+    values = torch.stack([number.detach() for number in numbers.values()]).tolist()
+    return total, dict(zip(numbers, values, strict=True))
 
 
 class TorchCloningLearner:
@@ -40,9 +67,9 @@ class TorchCloningLearner:
     def differentiate(self, minibatch: Demonstration) -> dict[str, float]:
         """Set the gradients of a minibatch and return its losses."""
         evaluation = self.policy.evaluate(minibatch.observations, minibatch.actions)
-        losses = cloning_losses(evaluation, minibatch.returns, self.config)
-        losses.total.backward()
-        return losses.numbers
+        total, numbers = cloning_losses(evaluation, minibatch.returns, self.config)
+        total.backward()
+        return numbers
 
 
 class FusedCloningLearner(TorchCloningLearner):

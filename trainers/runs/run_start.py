@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ..config import PPOConfig
 from ..rollout_source import RolloutSource
 from .run_folder import RunFolder
 from .tracking import Tracker, TrackerName, Tracking
+from .trainer_state import Trainer
 
 
 def run_folder(
@@ -42,20 +43,7 @@ def run_folder(
     return RunFolder(run_dir, resume, track)
 
 
-class RunTrainer(Protocol):
-    """Interface of a trainer that has a run folder, such as `PPO`."""
-
-    policy: Policy
-    venv: EntityVectorEnv | RolloutSource
-    config: PPOConfig
-    step: int
-
-    def restore(self, checkpoint: Any) -> None:
-        """Continue from a checkpoint, given as a path."""
-        ...
-
-
-def open_run(trainer: RunTrainer, run: RunFolder, resume: bool) -> None:
+def open_run(trainer: Trainer, run: RunFolder, resume: bool) -> None:
     """Prepare the folder `run` for `trainer`, and restore the newest checkpoint to resume.
 
     Raises:

@@ -171,7 +171,7 @@ class StatefulVectorEnv(Protocol):
 
 
 class Trainer(Learning, Protocol):
-    """Interface of a trainer with state in checkpoints, such as `PPO`."""
+    """Interface of a trainer with a run folder and state in checkpoints, such as `PPO`."""
 
     venv: EntityVectorEnv | RolloutSource
     config: PPOConfig
@@ -180,6 +180,10 @@ class Trainer(Learning, Protocol):
     step: int
     updates: int
     elapsed_seconds: float
+
+    def restore(self, checkpoint: Any) -> None:
+        """Continue from a checkpoint, given as a path."""
+        ...
 
 
 def derived_seed(seed: int, step: int) -> int:
