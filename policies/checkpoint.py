@@ -95,7 +95,7 @@ def newest_checkpoint(path: str | Path) -> Path:
 
 
 def step_of(path: str | Path) -> int:
-    """The environment step that a checkpoint's name tells.
+    """Return the environment step in a checkpoint's name.
 
     Raises:
         CheckpointError: the name is not that of a checkpoint.
@@ -280,12 +280,12 @@ def _corrupt(path: Path, name: str, reason: str) -> CheckpointError:
 
 
 def _alternative(path: Path, decode: Callable[[bytes], dict[str, T]], only: str | None) -> str:
-    """Names the newest older checkpoint beside `path` whose files are all as they were written."""
+    """Name the newest older checkpoint beside `path` whose files are all as they were written."""
     for other in reversed(checkpoint_paths(path.parent)):
         if other.name < path.name:
             try:
                 _read_whole(other, decode, only)
             except CheckpointError:
                 continue
-            return f"; the previous good checkpoint is {other} (delete the newer ones to go on from it)"
+            return f"; the previous good checkpoint is {other} (delete the newer ones to resume from it)"
     return ""

@@ -36,8 +36,8 @@ class ActResult:
     that is what was drawn; here it has them all.
     """
 
-    #: Per action (A,) int64, the choice or the chosen actee's index; composite orders (A, M) int64; of a
-    #: continuous action (A, K) float32.
+    #: Per action (A,) int64, the choice or the chosen actee's index; conditional multi-discrete (A, M) int64;
+    #: continuous (A, K) float32.
     actions: dict[str, RaggedArray]
     #: Per action (A,) float32, the log-probability of each actor's choice; of real numbers the logarithm of
     #: the density, in the units of the action, before clipping.

@@ -21,10 +21,10 @@ _FRACTIONS = ("gamma", "gae_lambda", "start_kl_share")
 
 @dataclass(frozen=True)
 class PPOConfig:
-    """Hyper-parameters of `PPO`; how many environments there are is the vector environment's to say.
+    """Hyper-parameters of `PPO`; the vector environment defines the number of environments.
 
-    The defaults are those of the reference trainer (enn-trainer's TrainConfig, version 4), but for rollouts
-    of 128 steps instead of 16 and an entropy bonus of 0.01 instead of 0.1, which suit more than toys.
+    The defaults are those of the reference trainer (enn-trainer's TrainConfig, version 4), except
+    rollouts of 128 steps instead of 16 and an entropy bonus of 0.01 instead of 0.1, for larger games.
 
     Raises:
         TypeError, ValueError: a field has the wrong type or is out of its range; the message names it.
@@ -42,8 +42,8 @@ class PPOConfig:
     gae_lambda: float = 0.95
     """λ of generalized advantage estimation."""
     normalize_rewards: bool = False
-    """Learn from rewards divided by the running deviation of their discounted sum, clipped to ±10; logged
-    returns stay as they are."""
+    """Learn from rewards divided by the running standard deviation of their discounted sum, clipped to ±10;
+    logged returns are not divided."""
 
     learning_rate: float = 1e-3
     """Step size of AdamW."""

@@ -3,7 +3,7 @@
 Steps lie time-major: step t of environment e is row t · num_envs + e. Steps at which an environment
 was inactive (see `EntityVectorEnv`) have no row; those behind them move up.
 Shape alphabet: T steps, E environments, B rows (T · E if all were active), A actors of one action at all
-rows, K numbers of a continuous action, M components of a composite order.
+rows, K numbers of a continuous action, M components of a conditional multi-discrete action.
 """
 
 from __future__ import annotations

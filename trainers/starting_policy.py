@@ -1,4 +1,4 @@
-"""Training that goes on from a trained policy: value warm-up, and a penalty for leaving that policy.
+"""Training that continues from a trained policy: value warm-up, and a penalty for leaving that policy.
 
 Shape alphabet: B steps, T steps of a rollout, E environments.
 """

@@ -138,7 +138,7 @@ class Baseline(nn.Module, ABC):
     ) -> Summary:
         """Return the parameters, itemised, and the multiply-adds of one step with `entity_counts` entities.
 
-        `actors`: how many act, 1 unless said. Normalisation, activations, maxima and softmax are not counted.
+        `actors`: how many act, 1 unless said. Normalization, activations, maxima and softmax are not counted.
 
         Raises:
             ValueError: an entity type or action that the network does not have.

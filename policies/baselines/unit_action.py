@@ -1,7 +1,7 @@
 """`UnitActionNet`: unit action simulation (UAS) of Gym-μRTS, one unit after the other.
 
 Huang et al. 2021 (arXiv:2105.13807). Shape alphabet: B steps, N entities, A actors, C choices of all
-components of an order, M components, K kinds, P planes, H and W height and width of the map.
+components of an action, M components, K kinds, P planes, H and W height and width of the map.
 """
 
 from __future__ import annotations
@@ -60,18 +60,18 @@ class _Turns:
 
 
 class UnitActionNet(ImagePolicy):
-    """IMPALA's network, asked once per unit: which unit is next, and what shall it do? A `Policy`.
+    """IMPALA's network, evaluated once per unit to choose the next unit and its action. A `Policy`.
 
         net = UnitActionNet(venv.single_observation_space, venv.single_action_space, height=16, width=16)
 
-    At each turn the network sees the map as it is once the orders so far are given, picks one of the units
-    that wait, by a softmax over their cells, and its order. An order shows in a unit's current-action planes,
-    one for each kind of order, and in nothing else; so the policy simulates by itself what the published
-    program had the engine simulate. The first of these planes is called "action_<first kind>"; where none is,
+    At each turn the network gets the map with the actions chosen so far, picks one of the remaining units by
+    a softmax over their cells, and chooses its action. An action changes only the unit's current-action
+    planes, one for each kind, so the policy simulates by itself what the published program had the engine
+    simulate. The first of these planes is called "action_<first kind>"; where none is,
     they are the last.
 
-    `drawn` holds an order and the unit's turn (A, M + 1); `evaluate` takes orders (A, M) as well, and then
-    lets the units take turns in the order of the batch. Values are those before the first order. Options are
+    `drawn` holds an action and the unit's turn (A, M + 1); `evaluate` takes actions (A, M) as well, and then
+    lets the units take turns in the order of the batch. Values are those before the first action. Options are
     the fields of `ImpalaConfig`.
     """
 
@@ -149,18 +149,18 @@ class UnitActionNet(ImagePolicy):
         return log_probs, entropies - (unit.exp() * unit).sum(1), values
 
     def _split(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits of the cells (n, H · W) and of the order (n, C), contiguous, as kernels take them."""
+        """Logits of the cells (n, H · W) and of the action (n, C), contiguous, as kernels take them."""
         of_cell, of_order = logits.split([self.map.num_cells, self.action.num_choices], 1)
         return of_cell.contiguous(), of_order.contiguous()
 
     def planes_ordered(self, seen: MapEntities, rows: NDArray[np.int64], orders: NDArray[np.int64]) -> Tensor:
-        """The planes (n, P) of entities once they have been given `orders` (n, M)."""
+        """The planes (n, P) of entities with the actions `orders` (n, M)."""
         planes = seen.planes[rows]
         planes[:, self._action_planes] = orders[:, :1] == np.arange(self.num_kinds)
         return as_tensor(planes, self.actor.weight, self.actor.weight.dtype)
 
     def _turns(self, chosen: RaggedArray) -> tuple[RaggedArray, NDArray[np.int64]]:
-        """The orders (A, M) and the turns (A,) of `chosen`.
+        """The actions (A, M) and the turns (A,) of `chosen`.
 
         Raises:
             ValueError: they are neither, or the turns of a step are not 0, 1, 2 and so on, each once.

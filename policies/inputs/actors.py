@@ -88,15 +88,15 @@ def items_of(name: str, actions: Mapping[str, RaggedArray], actors: RaggedArray)
     return items
 
 
-def no_choice(name: str, actors: RaggedArray, stuck: int) -> ValueError:
-    """Return the error that the mask allows actor `stuck` no choice."""
-    step = step_of(actors.offsets, stuck)
+def no_choice(name: str, actors: RaggedArray, actor: int) -> ValueError:
+    """Return the error that the mask allows `actor` no choice."""
+    step = step_of(actors.offsets, actor)
     return ValueError(f"action {name!r}: step {step}: the mask allows an actor no choice")
 
 
-def no_entity(name: str, actors: RaggedArray, stuck: int) -> ValueError:
-    """Return the error that the mask allows actor `stuck` no entity."""
-    step = step_of(actors.offsets, stuck)
+def no_entity(name: str, actors: RaggedArray, actor: int) -> ValueError:
+    """Return the error that the mask allows `actor` no entity."""
+    step = step_of(actors.offsets, actor)
     return ValueError(f"action {name!r}: step {step}: the mask allows an actor no entity")
 
 
@@ -106,11 +106,11 @@ def not_selectable(name: str, choices: RaggedArray, actor: int) -> ValueError:
     return ValueError(f"action {name!r}: step {step}: entity {choices.values[actor]} may not be selected")
 
 
-def no_order(name: str, action: MultiCategorical, mask: RaggedArray, stuck: int) -> ValueError:
-    """Return the error that `mask` (A, C) allows actor `stuck` no choice of a component that it needs."""
-    problem = action.stuck_actor(action.one_step(np.zeros(1, np.int64), mask.values[stuck : stuck + 1]))
+def no_order(name: str, action: MultiCategorical, mask: RaggedArray, actor: int) -> ValueError:
+    """Return the error that `mask` (A, C) allows `actor` no choice of a component that it needs."""
+    problem = action.stuck_actor(action.one_step(np.zeros(1, np.int64), mask.values[actor : actor + 1]))
     assert problem is not None
-    step = step_of(mask.offsets, stuck)
+    step = step_of(mask.offsets, actor)
     return ValueError(f"action {name!r}: step {step}: the mask of an actor: {problem[1]}")
 
 

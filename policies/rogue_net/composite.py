@@ -66,17 +66,17 @@ class CompositeOrders(nn.Module):
         numbers, allowed, action = logits.cpu().double().numpy(), mask.values, self.action
         orders, log_probs = np.zeros((len(numbers), len(self._sizes)), np.int64), np.zeros(len(numbers))
         draws = None if rng is None else rng.random(orders.shape)
-        stuck = np.zeros(len(numbers), bool)
+        without_choice = np.zeros(len(numbers), bool)
         for m, (start, stop) in enumerate(pairwise(action.offsets.tolist())):
             own = None if draws is None else draws[:, m]
             chosen, log_prob = draw_choices(numbers[:, start:stop], allowed[:, start:stop], own)
             needed = action.used[orders[:, 0], m]
-            stuck |= needed & (chosen < 0)
+            without_choice |= needed & (chosen < 0)
             counts = (needed | self.counts_all) & (chosen >= 0)
             orders[counts, m] = chosen[counts]
             log_probs[counts] += log_prob[counts]
-        if stuck.any():
-            raise no_order(self.name, action, mask, int(stuck.argmax()))
+        if without_choice.any():
+            raise no_order(self.name, action, mask, int(without_choice.argmax()))
         return Drawn(orders, log_probs.astype(np.float32))
 
     def evaluate(self, logits: Tensor, mask: RaggedArray, orders: RaggedArray) -> tuple[Tensor, Tensor]:

@@ -121,8 +121,8 @@ class Translation:
 class FourierFeatures:
     """Sines and cosines of positions as further features of the entities that have them.
 
-    A linear embedding of a coordinate can't tell near from far, nor one cell from the next; one of its sines
-    and cosines at several wavelengths can. Known as Fourier features (Tancik et al., arXiv:2006.10739).
+    A linear embedding of a coordinate can't separate near from far, nor one cell from the next; one of its
+    sines and cosines at several wavelengths can. Known as Fourier features (Tancik et al., arXiv:2006.10739).
     """
 
     features: tuple[str, ...]
@@ -256,8 +256,8 @@ class RogueNetConfig:
     log_std_init: float = 0.0
     """Continuous actions: log of the first standard deviation, in units of half the range of the bounds."""
     composite: Composite = "used"
-    """Composite orders: which components count in log-probabilities and entropies, those that the kind uses
-    or, as in Gym-μRTS, all."""
+    """Components of conditional multi-discrete actions that count in log-probabilities and entropies: those
+    that the kind uses or, as in Gym-μRTS, all."""
     separate_value_net: bool = False
     """Embedding and blocks of its own for the value function."""
     value_d_model: int | None = None

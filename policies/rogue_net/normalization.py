@@ -1,4 +1,4 @@
-"""Input normalization by running statistics, which move only when told to."""
+"""Input normalization by running statistics, updated only by an explicit call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..kernels.embedding_kernels import CLIP
 
 
 class InputNorm(nn.Module):
-    """x -> clip((x - mean) / std, ±5) per feature, with the mean and the deviation of all rows seen so far.
+    """x -> clip((x - mean) / std, ±5) per feature, with mean and standard deviation of all rows so far.
 
     Two sets A and B are joined as in Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for
     computing sample variances" (1979): with δ = mean_B - mean_A and n = n_A + n_B,

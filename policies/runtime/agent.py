@@ -67,7 +67,7 @@ class Agent:
         rng: np.random.Generator | type[Enum] | None = None,
         deterministic: bool = False,
     ) -> Any:
-        """Decide for everybody who may act.
+        """Choose an action for every actor.
 
         Args:
             seen: a batch of steps, as vector environments show them; or one step, either the dict that an
@@ -105,8 +105,8 @@ class Agent:
         resolved = self._resolver.resolve(seen)
         batch = self._reader.read(resolved.plain(self._reader.space))
         result = self._network.act(batch, rng, deterministic)
-        orders = {name: chosen.values for name, chosen in result.actions.items()}
-        return self._resolver.dispatch(resolved, orders)
+        actions = {name: chosen.values for name, chosen in result.actions.items()}
+        return self._resolver.dispatch(resolved, actions)
 
     def choose(
         self,

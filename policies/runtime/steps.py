@@ -33,7 +33,7 @@ class _Odd(Exception):
 
 @lru_cache(maxsize=1024)
 def _up_to(count: int) -> NDArray[np.int64]:
-    """The offsets of one sequence of `count` items; whoever reads offsets leaves them as they are."""
+    """Return the offsets of one sequence of `count` items, shared by all callers: not to be changed."""
     return np.array([0, count])
 
 

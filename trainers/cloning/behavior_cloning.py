@@ -141,7 +141,7 @@ class BehaviorCloning:
                 break
         if self._best is not None and self._best[0] != self.epoch:
             self.policy.load_state_dict(self._best[2])
-            if self._run is not None and not is_stopped:  # a run that was stopped goes on from its last epoch
+            if self._run is not None and not is_stopped:  # a stopped run resumes from its last epoch
                 self._save()
         if self._best is not None and not best_metrics:
             # The best epoch was before a resume, or in a former call.
@@ -300,9 +300,9 @@ class BehaviorCloning:
             elapsed = float(checkpoint.metadata["elapsed_seconds"])
             best = None
             if "best" in checkpoint.metadata:
-                told = checkpoint.metadata["best"]
+                stored = checkpoint.metadata["best"]
                 weights = {name: tensor.clone() for name, tensor in checkpoint.tensors["best"].items()}
-                best = int(told["epoch"]), float(told["log_likelihood"]), weights
+                best = int(stored["epoch"]), float(stored["log_likelihood"]), weights
         except CheckpointError:
             raise
         except MALFORMED as error:

@@ -34,7 +34,7 @@ class Learner(Protocol):
     def step(self, minibatch: Samples, ent_coef: float) -> Mapping[str, float]:
         """Make one gradient step on `minibatch`; return its losses and the norm of its gradients.
 
-        A learner on a GPU may go on before the numbers are known: reading them waits for the GPU. Read them
+        A learner on a GPU may return before the numbers are known: reading them waits for the GPU. Read them
         when all minibatches of an epoch were started.
 
         Args:

@@ -46,7 +46,7 @@ def naming_update(update: int, step: int, run: RunFolder | None) -> Iterator[Non
 def saving_on_error(save: Callable[[], object]) -> Iterator[None]:
     """Call `save` where an error ends a rollout: the policy is that of the last update.
 
-    The error goes on, even if it can't be saved.
+    The error is raised again, even if saving fails.
     """
     try:
         yield

@@ -117,7 +117,7 @@ def export_policy(model: BaseAlgorithm | RogueNetPolicy, folder: str | Path) -> 
     """Write the network of `model` as safetensors and JSON, to be read by `entitize.load_policy(folder)`.
 
     Unlike the zip files of Stable-Baselines3 it holds no code that reading it would run. It is the network
-    alone: to go on with training, use `model.save`.
+    alone: to continue training, use `model.save`.
 
     Args:
         model: a model with a `RogueNetPolicy`, or that policy.
