@@ -1,4 +1,4 @@
-"""`Policy`: what a trainer asks of a network.
+"""`Policy`: the interface of networks for trainers.
 
 Shape alphabet: B steps, A actors of one action at all steps, K numbers of a continuous action.
 """
@@ -29,11 +29,10 @@ class ActResult:
     Sequence b of every ragged array belongs to step b and has one item per actor, in the order of
     `batch.actions[name].actors`.
 
-    `actions` are always legal: they go to the environment as they are. A continuous policy may have drawn
-    something else that they were made of, a normal number that was then clipped to the bounds or squashed
-    between them. Many such numbers become the same action, so log-probabilities refer to what was drawn:
-    `drawn` is what to keep for learning and to give to `evaluate`. A policy leaves out of it every action
-    that is what was drawn; here it has them all.
+    `actions` are always legal: they go to the environment as they are. A continuous policy samples
+    raw actions: normal numbers that are then clipped to the bounds or squashed between them. Many raw actions
+    become the same action, so log-probabilities refer to raw actions: `drawn` is to be kept for learning and
+    given to `evaluate`. A policy passes only raw actions that differ from `actions`; the attribute has all.
     """
 
     #: Per action (A,) int64, the choice or the chosen actee's index; conditional multi-discrete (A, M) int64;
@@ -120,10 +119,10 @@ class Policy(ActingPolicy, Protocol):
         ...
 
     def update_normalization(self, batch: EntityBatch) -> None:
-        """Move the input statistics by `batch`: once per collected batch, by the trainer; never elsewhere."""
+        """Update the input statistics by `batch`; called once per collected batch, by the trainer alone."""
         ...
 
-    # What a trainer uses of `nn.Module`.
+    # Members of `nn.Module` that trainers use.
     def parameters(self, recurse: bool = True) -> Iterator[nn.Parameter]:
         """Return the parameters that the optimizer updates, as `nn.Module.parameters` does."""
         ...

@@ -68,7 +68,7 @@ class Interval:
 def evaluate(
     policy: Actor, venv: EntityVectorEnv, episodes: int, deterministic: bool = False, seed: int = 0
 ) -> EpisodeResults:
-    """Play `episodes` whole episodes from a fresh reset and return what each of them brought.
+    """Play `episodes` whole episodes from a fresh reset and return their returns and lengths.
 
     How many episodes each environment plays is fixed beforehand (as evenly as `episodes` allows), and all are
     played to their end.
@@ -109,7 +109,7 @@ def evaluate(
 def _play(
     policy: Actor, venv: EntityVectorEnv, quota: NDArray[np.int64], deterministic: bool, seed: int
 ) -> list[list[tuple[float, int]]]:
-    """For each environment (return, length) of its first `quota` episodes."""
+    """Return (return, length) of the first `quota` episodes of each environment."""
     rng = np.random.default_rng(seed)
     statistics = EpisodeStatistics(venv.num_envs)
     played: list[list[tuple[float, int]]] = [[] for _ in quota]

@@ -28,7 +28,7 @@ from .map_policy import ImagePolicy
 
 @dataclass(frozen=True, eq=False)
 class _Turns:
-    """When the actors of each step take their turns."""
+    """The turns of the actors of each step."""
 
     steps: NDArray[np.int64]  # (A,): the step of each actor
     cells: NDArray[np.int64]  # (A,): its cell

@@ -87,7 +87,7 @@ class InputNorm(nn.Module):
         return mean, squares_sum
 
     def join(self, rows: Moments) -> None:
-        """Take in rows; what `forward` does stays the same until `refresh`."""
+        """Take in rows; `forward` computes the same until `refresh`."""
         count, mean = float(self.count), self.mean.double().cpu().numpy()
         total = count + rows.count
         delta = rows.mean - mean
@@ -97,7 +97,7 @@ class InputNorm(nn.Module):
         self.mean.copy_(torch.from_numpy(mean + delta * (rows.count / total)))
 
     def refresh(self) -> None:
-        """Derive what `forward` uses from the statistics."""
+        """Derive shift and scale of `forward` from the statistics."""
         shift, scale = shift_and_scale(float(self.count), *self._sums())
         self.shift.copy_(torch.from_numpy(shift))
         self.scale.copy_(torch.from_numpy(scale))
@@ -112,7 +112,7 @@ def take_in(
     batch: Mapping[str, Sequence[FeatureColumns]],
     features: Mapping[str, Sequence[str]],
 ) -> None:
-    """Move the statistics of each type by its rows in `batch`; what `forward` does stays until `refresh`.
+    """Update the statistics of each type by its rows in `batch`; `forward` computes the same until `refresh`.
 
     Args:
         norms: by type.

@@ -1,4 +1,4 @@
-"""Relative position encoding: learned keys and values for where one entity lies as seen from another."""
+"""Relative position encoding: learned keys and values per offset from one entity to another."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ class RelativeEncoding(nn.Module):
         return gate
 
     def update(self, places: Places, indices: list[tuple[Tensor, Tensor | None]]) -> None:
-        """Move the statistics of offsets by all pairs of the groups (rows (b, M), real slots (b, M))."""
+        """Update the statistics of offsets by all pairs of the groups (rows (b, M), real slots (b, M))."""
         if self.offset_norm is None:
             return
         seen = InputNorm(self.offset_norm.mean.numel())

@@ -1,4 +1,4 @@
-"""`Agent`: a trained network that decides for a game, one step or many at a time."""
+"""`Agent`: a trained network that chooses the actions of a game, one step or many at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Choice = TypeVar("_Choice", bound=Enum)
 
 
 class Agent:
-    """Decides what to do; `load_agent` makes one of a checkpoint.
+    """Chooses actions; `load_agent` makes one of a checkpoint.
 
         agent = ez.load_agent("runs/first")
         observation, _ = env.reset()

@@ -1,4 +1,4 @@
-"""`BehaviorCloning`: trains a policy to do what recorded play did."""
+"""`BehaviorCloning`: trains a policy to imitate recorded play."""
 
 from __future__ import annotations
 

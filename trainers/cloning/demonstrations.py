@@ -19,7 +19,7 @@ from .cloning_config import Illegal
 
 @dataclass(frozen=True, eq=False)
 class Demonstration:
-    """B steps: what was observed, what was done, and what it brought."""
+    """B steps: observations, actions and discounted rewards."""
 
     observations: EntityBatch
     actions: dict[str, RaggedArray]  # per action (A,), one item per actor

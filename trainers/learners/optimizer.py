@@ -36,7 +36,7 @@ def sizes(tensors: Sequence[Tensor]) -> NDArray[np.int64]:
 
 @kernel
 def sum_of_squares(places: Any, counts: Any) -> float:
-    """Over all numbers; not finite if one of them is not."""
+    """Return the sum of squares of all numbers; not finite if one of them is not."""
     total = 0.0
     for k in range(len(places)):
         numbers = floats_at(places[k], counts[k])
@@ -49,7 +49,7 @@ def sum_of_squares(places: Any, counts: Any) -> float:
 
 @kernel
 def multiply(places: Any, counts: Any, factor: float) -> None:
-    """All numbers by `factor`, in place."""
+    """Multiply all numbers by `factor`, in place."""
     for k in range(len(places)):
         numbers = floats_at(places[k], counts[k])
         for i in range(len(numbers)):
@@ -83,7 +83,7 @@ def adamw(
 
 
 def find_device(name: str) -> torch.device:
-    """The device that torch calls `name`.
+    """Return the device that torch calls `name`.
 
     Raises:
         ValueError: torch sees no such GPU.
@@ -124,7 +124,7 @@ def make_optimizer(
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:
-    """For all parameters, times the "lr_scale" of their group; in place where a graph may hold the number."""
+    """Set the rate of each group, times its "lr_scale"; in place where a graph may hold the number."""
     for group in optimizer.param_groups:
         rate = learning_rate * group.get("lr_scale", 1.0)
         if isinstance(group["lr"], Tensor):
@@ -141,9 +141,9 @@ def with_own_rates(optimizer: torch.optim.Optimizer, learning_rate: float) -> to
 
 
 def clip_gradients(parameters: Sequence[Tensor], max_norm: float) -> float:
-    """Scale all gradients so that their global norm is at most `max_norm`; returns what it was.
+    """Scale all gradients so that their global norm is at most `max_norm`; return the norm before.
 
-    As `nn.utils.clip_grad_norm_`.
+    Same contract as `nn.utils.clip_grad_norm_`.
     """
     gradients = [p.grad for p in parameters if p.grad is not None]
     if not are_plain(gradients):
@@ -156,7 +156,7 @@ def clip_gradients(parameters: Sequence[Tensor], max_norm: float) -> float:
 
 
 def forget_gradients(parameters: Sequence[Tensor]) -> None:
-    """As an optimizer's `zero_grad`, which takes ten times as long to say where it is in a profile."""
+    """Remove all gradients, ten times as fast as `zero_grad` of an optimizer, which records a profile."""
     for parameter in parameters:
         parameter.grad = None
 

@@ -33,7 +33,7 @@ _NOT_NEGATIVE = {"step", "exp_avg_sq"}
 
 
 class Learning(Protocol):
-    """Interface of what moves the parameters of a policy: `PPO`, `BehaviorCloning`."""
+    """Interface of trainers with a policy and its optimizer: `PPO`, `BehaviorCloning`."""
 
     policy: Policy
 
@@ -326,7 +326,7 @@ def _check_arrays(ours: Mapping[str, NDArray[Any]], theirs: Mapping[str, NDArray
 def _restored_environments(
     trainer: Trainer, checkpoint: Checkpoint, extra: Mapping[str, NDArray[Any]]
 ) -> Shown | None:
-    """Put the environments where they were; return what they show, or None if they start new episodes."""
+    """Put the environments where they were; return their observations, or None if they start new episodes."""
     is_alone = trainer.collector.ranks.size == 1
     same_lanes = is_alone and checkpoint.metadata["num_envs"] == trainer.venv.num_envs
     active = extra.get("active")
