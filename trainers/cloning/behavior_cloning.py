@@ -16,16 +16,17 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from ...datasets import EntityDataset
-from ...envs import MultiCategorical, named_code, space_schema
+from ...envs import MultiCategorical, named_code
 from ...envs.errors import whole_number
 from ...policies import CheckpointError, Policy, frozen_weights
 from ...policies.checkpoint import MALFORMED, in_short
 from ...policies.rogue_net import RogueNet
 from ..learners.optimizer import make_optimizer, place, set_learning_rate
-from ..runs.checkpoint import Checkpoint, read_checkpoint
+from ..runs.checkpoint import Checkpoint, network_metadata, read_checkpoint
 from ..runs.guard import NonFiniteError, Snapshot, check_finite
 from ..runs.run_folder import RunFolder
 from ..runs.run_origin import note_origin
+from ..runs.run_start import network_sections
 from ..runs.trainer_state import check_policy, moments, optimizer_state, rng_of
 from ..schedule import annealed, thread_count
 from .cloning_config import BehaviorCloningConfig
@@ -251,18 +252,12 @@ class BehaviorCloning:
         if checkpoint is not None:
             self._restore(read_checkpoint(checkpoint))
         run.purge(self.step)
-        dataset, network = self.demonstrations.dataset, type(self.policy).__name__
-        env, kwargs = dataset.metadata.get("env"), dataset.metadata.get("kwargs", {})
+        facts = self.demonstrations.dataset.metadata
+        env, kwargs = facts.get("env"), facts.get("kwargs", {})
         if named_code([env, kwargs]):  # a dataset may come from others: its code is for users to name
             env = None
-        run.write_config(
-            {
-                "env": {"id": env, "kwargs": kwargs} if env else {"id": None},
-                "network": network,
-                "net" if network == "RogueNet" else "baseline": self.policy.config,
-            },
-            resume,
-        )
+        env_section = {"id": env, "kwargs": kwargs} if env else {"id": None}
+        run.write_config({"env": env_section, **network_sections(self.policy)}, resume)
 
     def _save(self) -> Path:
         """Write a checkpoint of this moment; the file of an epoch is written again with the best weights."""
@@ -276,8 +271,7 @@ class BehaviorCloning:
             "epoch": self.epoch,
             "elapsed_seconds": self.elapsed_seconds,
             "rng": self.rng.bit_generator.state,
-            "spaces": space_schema(self.policy.observation_space),
-            "policy": {"class": type(self.policy).__name__, "config": self.policy.config},
+            **network_metadata(self.policy),
             "cloning": asdict(self.config),
             "dataset": ", ".join(map(str, self.demonstrations.dataset.paths)),
         }

@@ -65,6 +65,10 @@ def run_config(policy: Policy, venv: EntityVectorEnv | RolloutSource, config: PP
     spec, games = venv.vector_spec, getattr(venv, "lane_games", None)
     num_envs = venv.num_envs if games is None else len(np.unique(games))
     env = {"id": None, "num_envs": num_envs} if spec is None else asdict(spec)
+    return {"env": env, **network_sections(policy), "ppo": asdict(config)}
+
+
+def network_sections(policy: Policy) -> dict[str, Any]:
+    """Return the sections of `config.yaml` that define the network."""
     network = type(policy).__name__
-    options = "net" if network == "RogueNet" else "baseline"
-    return {"env": env, "network": network, options: policy.config, "ppo": asdict(config)}
+    return {"network": network, "net" if network == "RogueNet" else "baseline": policy.config}

@@ -25,7 +25,7 @@ from ..config import PPOConfig
 from ..lanes import Shown
 from ..rollout_source import RolloutSource
 from ..starting_policy import StartingPolicy
-from .checkpoint import Checkpoint, CheckpointError
+from .checkpoint import Checkpoint, CheckpointError, network_metadata
 
 #: What Adam and AdamW, which is a subclass, keep for each parameter.
 _ADAM = {"step", "exp_avg", "exp_avg_sq"}
@@ -216,8 +216,7 @@ def capture(trainer: Trainer) -> tuple[dict[str, dict[str, Tensor]], dict[str, A
         "elapsed_seconds": trainer.elapsed_seconds,
         "num_envs": collector.num_lanes,
         "rng": trainer.rng.bit_generator.state,
-        "spaces": space_schema(trainer.policy.observation_space),
-        "policy": {"class": type(trainer.policy).__name__, "config": trainer.policy.config},
+        **network_metadata(trainer.policy),
         "ppo": asdict(trainer.config),
     }
     if isinstance(trainer.venv, EvolvingVectorEnv):
