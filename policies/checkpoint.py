@@ -12,7 +12,8 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -200,6 +201,17 @@ def in_short(error: BaseException) -> str:
     """Return the type and the beginning of the text of an error that quotes a file."""
     text = str(error)
     return f"{type(error).__name__}: {text[:300]}{'…' if len(text) > 300 else ''}"
+
+
+@contextmanager
+def malformed_means(problem: str) -> Iterator[None]:
+    """Raise `CheckpointError` with `problem` and the cause where code that reads malformed content fails."""
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except MALFORMED as error:
+        raise CheckpointError(f"{problem}: {in_short(error)}") from error
 
 
 def own_sum(metadata: Mapping[str, Any]) -> str:

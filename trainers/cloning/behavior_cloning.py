@@ -18,8 +18,8 @@ from torch.optim import Optimizer
 from ...datasets import EntityDataset
 from ...envs import MultiCategorical, named_code
 from ...envs.errors import whole_number
-from ...policies import CheckpointError, Policy, frozen_weights
-from ...policies.checkpoint import MALFORMED, in_short
+from ...policies import Policy, frozen_weights
+from ...policies.checkpoint import malformed_means
 from ...policies.rogue_net import RogueNet
 from ..learners.optimizer import make_optimizer, place, set_learning_rate
 from ..runs.checkpoint import Checkpoint, network_metadata, read_checkpoint
@@ -286,7 +286,7 @@ class BehaviorCloning:
         Raises:
             CheckpointError: it is of another network, other spaces or another trainer.
         """
-        try:
+        with malformed_means(f"checkpoint {checkpoint.path} is not of this trainer"):
             check_policy(self, checkpoint)
             state = optimizer_state(self, checkpoint)
             rng = rng_of(checkpoint.metadata["rng"])
@@ -297,11 +297,6 @@ class BehaviorCloning:
                 stored = checkpoint.metadata["best"]
                 weights = {name: tensor.clone() for name, tensor in checkpoint.tensors["best"].items()}
                 best = int(stored["epoch"]), float(stored["log_likelihood"]), weights
-        except CheckpointError:
-            raise
-        except MALFORMED as error:
-            path = checkpoint.path
-            raise CheckpointError(f"checkpoint {path} is not of this trainer: {in_short(error)}") from error
         self.policy.load_state_dict(checkpoint.tensors["policy"])
         self.optimizer.load_state_dict(state)
         torch.set_rng_state(checkpoint.tensors["trainer"]["torch_rng"])

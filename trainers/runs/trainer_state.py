@@ -17,7 +17,7 @@ from torch.optim import Adam, Optimizer
 from ...envs import EntityBatch, EntityVectorEnv, schema_difference, space_schema
 from ...envs.vector.saved_state import check_arrays
 from ...policies import Policy
-from ...policies.checkpoint import MALFORMED, check_weights, in_short
+from ...policies.checkpoint import MALFORMED, check_weights, malformed_means
 from ...policies.rogue_net import RogueNet, RogueNetConfig
 from ...policies.rogue_net.config import engine_of
 from ..collector import Collector
@@ -235,19 +235,16 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> Shown | None:
     """
     collector = trainer.collector
     try:
-        check_policy(trainer, checkpoint)
-        state = _trainer_state(trainer, checkpoint)
-        if collector.start is not None:
-            _check_start(collector.start, checkpoint)
-        shown = _restored_environments(trainer, checkpoint, state.arrays)
+        with malformed_means(f"checkpoint {checkpoint.path} is not of this trainer"):
+            check_policy(trainer, checkpoint)
+            state = _trainer_state(trainer, checkpoint)
+            if collector.start is not None:
+                _check_start(collector.start, checkpoint)
+            shown = _restored_environments(trainer, checkpoint, state.arrays)
     except CheckpointError as error:  # of a part that does not know the checkpoint, such as opponents
         if str(checkpoint.path) in str(error):
             raise
         raise CheckpointError(f"checkpoint {checkpoint.path}: {error}") from error
-    except MALFORMED as error:
-        raise CheckpointError(
-            f"checkpoint {checkpoint.path} is not of this trainer: {in_short(error)}"
-        ) from error
     trainer.policy.load_state_dict(checkpoint.tensors["policy"])
     if collector.start is not None:
         collector.start.policy.load_state_dict(checkpoint.tensors["start"])
