@@ -31,7 +31,7 @@ from ..inputs.rows import RowLayout
 from ..policy import ActResult, Evaluation, Explanation
 from .attention import length_groups
 from .blocks import Backbone
-from .composite import CompositeOrders
+from .composite import ConditionalChoices
 from .config import RogueNetConfig, from_options
 from .embedding import Embedding
 from .explanation import check_one_step, entities_of_rows, watch_attention
@@ -101,8 +101,8 @@ class RogueNetwork(nn.Module):
             case Continuous():
                 return GaussianHead(name, action, self.settings)
             case MultiCategorical():
-                orders = CompositeOrders(name, action, self.settings.composite)
-                return LogitsHead(orders, action.num_choices, self.settings.d_model, False)
+                distribution = ConditionalChoices(name, action, self.settings.composite)
+                return LogitsHead(distribution, action.num_choices, self.settings.d_model, False)
             case SelectEntity():
                 return SelectEntityHead(name, self.settings.d_model, self.settings.d_qk)
         raise TypeError(f"action {name!r}: RogueNet has no head for {action!r}")

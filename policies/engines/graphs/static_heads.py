@@ -21,9 +21,9 @@ from torch import Tensor, nn
 
 from ....envs import ActionMask
 from ....ragged import RaggedArray
-from ...inputs.actors import Drawn, check_choices, check_orders, selection_rows
+from ...inputs.actors import Drawn, check_choices, check_components, selection_rows
 from ...inputs.rows import RowLayout
-from ...rogue_net.composite import CompositeOrders
+from ...rogue_net.composite import ConditionalChoices
 from ...rogue_net.gaussian import GaussianHead
 from ...rogue_net.heads import LogitsHead, SelectEntityHead, categorical, ragged_log_softmax
 from ...rogue_net.sampling import chosen_pairs
@@ -37,7 +37,7 @@ Tensors = Mapping[str, Tensor]
 def static_head(head: nn.Module) -> StaticHead:
     match head:
         case LogitsHead():
-            composite = isinstance(head.distribution, CompositeOrders)
+            composite = isinstance(head.distribution, ConditionalChoices)
             return StaticComposite(head) if composite else StaticChoices(head)
         case SelectEntityHead():
             return StaticSelect(head)
@@ -137,20 +137,20 @@ class StaticComposite(StaticHead):
         }
 
     def _write_chosen(self, arrays: Arrays, allowed: NDArray[np.bool_], chosen: RaggedArray) -> None:
-        orders = self.head.distribution
-        action = orders.action
-        check_orders(orders.name, action, orders.counts_all, chosen, allowed)
+        distribution = self.head.distribution
+        action = distribution.action
+        check_components(distribution.name, action, distribution.counts_all, chosen, allowed)
         something = action.allows_something(allowed)
         _fill(arrays["forbidden"], ~allowed, False)
         _fill(arrays["something"], something)
-        _fill(arrays["counts"], something if orders.counts_all else action.used[chosen.values[:, 0]])
+        _fill(arrays["counts"], something if distribution.counts_all else action.used[chosen.values[:, 0]])
         _fill(arrays["chosen"], chosen.values + action.offsets[:-1])
 
     def evaluate(self, x: Tensor, arrays: Tensors) -> tuple[Tensor, Tensor]:
         (logits,) = self.scores(x, arrays)
         something, counts = (arrays[name].to(logits.dtype) for name in ("something", "counts"))
-        orders: CompositeOrders = self.head.distribution
-        return orders.outcome(logits, arrays["forbidden"], arrays["chosen"], something, counts)
+        distribution: ConditionalChoices = self.head.distribution
+        return distribution.outcome(logits, arrays["forbidden"], arrays["chosen"], something, counts)
 
 
 class StaticGaussian(StaticHead):
