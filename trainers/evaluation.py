@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,8 +30,9 @@ __all__ = [
 ]
 
 
-#: Interface of the policies that `evaluate` plays.
-Actor = ActingPolicy
+@runtime_checkable
+class Actor(ActingPolicy, Protocol):
+    """Interface of the policies that `evaluate` plays."""
 
 
 class RandomActor:
