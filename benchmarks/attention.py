@@ -160,7 +160,7 @@ def nested(rows: RowLayout, case: Case, device: torch.device) -> Attend | None:
 
 
 def varlen(rows: RowLayout, case: Case, device: torch.device) -> Attend | None:
-    if not static_attention.capabilities(device).varlen or case.dtype != "bfloat16":
+    if not static_attention.has_varlen(device) or case.dtype != "bfloat16":
         return None
     starts = torch.as_tensor(rows.offsets, dtype=torch.int32, device=device)
 

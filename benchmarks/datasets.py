@@ -142,9 +142,9 @@ def cloning(repeats: int) -> dict[str, float]:
     advantages, returns = rng.standard_normal((2, 2048)).astype(np.float32)
     samples = Samples(steps.observations, acted.drawn, acted.log_probs, acted.values, advantages, returns)
     clone = FusedCloningLearner(
-        nets[0], nets[0], AdamW(nets[0].parameters()), BehaviorCloningConfig(vf_coef=0.5, ent_coef=0.01)
+        nets[0], AdamW(nets[0].parameters()), BehaviorCloningConfig(vf_coef=0.5, ent_coef=0.01)
     )
-    ppo = FusedLearner(nets[1], nets[1], AdamW(nets[1].parameters()), PPOConfig())
+    ppo = FusedLearner(nets[1], AdamW(nets[1].parameters()), PPOConfig())
     runs: dict[str, Callable[[], Any]] = {
         "clone": lambda: clone.step(demonstration),
         "PPO": lambda: ppo.step(samples, 0.01),

@@ -128,7 +128,7 @@ def make_learner_run(net: RogueNet, batch: EntityBatch) -> Callable[[], Any]:
     advantages, returns = rng.standard_normal((2, len(batch)), np.float32)
     samples = Samples(batch, got.drawn, got.log_probs, got.values, advantages, returns)
     counts, config = count(samples, False), PPOConfig()
-    learner = FusedLearner(net, net, AdamW(net.parameters()), config)
+    learner = FusedLearner(net, AdamW(net.parameters()), config)
 
     def train() -> None:
         forget_gradients(learner.parameters)

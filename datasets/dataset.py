@@ -294,7 +294,7 @@ def _listed_parts(path: Path, manifest: dict[str, Any]) -> list[tuple[str, int, 
 
 
 def _advise(mapping: mmap.mmap, advice: str) -> None:
-    """Tell the system how a file will be read, where it can be told."""
+    """Advise the system how a file will be read, where it takes advice."""
     if hasattr(mmap, advice):
         mapping.madvise(getattr(mmap, advice))
 

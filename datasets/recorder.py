@@ -20,10 +20,10 @@ from ..ragged import RaggedArray
 from .steps import Steps
 from .writer import DatasetWriter
 
-#: Of infos: what the rows say already, or what is no plain fact.
+#: Keys of infos that are not recorded: the columns have them, or they are no plain values.
 _NOT_RECORDED = ("final_obs", "final_info", "inactive", "idle")
 
-#: What trainers ask environments for that change with the policy (`trainers.EvolvingVectorEnv`).
+#: Methods of environments that change with the policy (`trainers.EvolvingVectorEnv`).
 _OF_TRAINING = ("get_training_state", "set_training_state", "training_metrics")
 
 #: Of the metadata: true where the recorded actions are a teacher's.
@@ -43,7 +43,7 @@ PlayFunction = Callable[[EntityBatch, np.random.Generator], Mapping[str, RaggedA
 
 
 class Recorder(EntityVectorEnv):
-    """Steps `venv` and records what it shows, what is done, and what follows.
+    """Steps `venv` and records observations, actions and results.
 
         with ez.datasets.Recorder(venv, "plays") as venv:
             ...  # PPO, evaluate, or a loop of your own
@@ -153,7 +153,7 @@ class Recorder(EntityVectorEnv):
         self.writer.append(steps, infos)
 
     def _record_final(self, info: Mapping[str, Any], ended: NDArray[np.bool_]) -> None:
-        """Record the last observations of the episodes that ended, where the engine gives them."""
+        """Record the final observations of episodes that ended, where the environment returns them."""
         if "final_obs" not in info:
             return
         lanes = np.flatnonzero(info["_final_obs"])

@@ -17,7 +17,7 @@ from .recorder import IS_TAUGHT
 
 @dataclass(frozen=True)
 class Difference:
-    """Where an environment first differs from a recording."""
+    """The first difference between an environment and a recording."""
 
     step: int  # steps since the reset
     lane: int

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .checkpoint import newest_checkpoint as newest_checkpoint
     from .checkpoint import step_of as step_of
     from .loading import load_policy as load_policy
+    from .policy import ActingPolicy as ActingPolicy
     from .policy import ActResult as ActResult
     from .policy import Evaluation as Evaluation
     from .policy import ExplainablePolicy as ExplainablePolicy

@@ -12,7 +12,8 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -95,7 +96,7 @@ def newest_checkpoint(path: str | Path) -> Path:
 
 
 def step_of(path: str | Path) -> int:
-    """The environment step that a checkpoint's name tells.
+    """Return the environment step in a checkpoint's name.
 
     Raises:
         CheckpointError: the name is not that of a checkpoint.
@@ -202,6 +203,17 @@ def in_short(error: BaseException) -> str:
     return f"{type(error).__name__}: {text[:300]}{'…' if len(text) > 300 else ''}"
 
 
+@contextmanager
+def malformed_means(problem: str) -> Iterator[None]:
+    """Raise `CheckpointError` with `problem` and the cause where code that reads malformed content fails."""
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except MALFORMED as error:
+        raise CheckpointError(f"{problem}: {in_short(error)}") from error
+
+
 def own_sum(metadata: Mapping[str, Any]) -> str:
     """SHA-256 of everything in the metadata but this sum itself."""
     sums = {name: value for name, value in metadata["sha256"].items() if name != METADATA}
@@ -280,12 +292,12 @@ def _corrupt(path: Path, name: str, reason: str) -> CheckpointError:
 
 
 def _alternative(path: Path, decode: Callable[[bytes], dict[str, T]], only: str | None) -> str:
-    """Names the newest older checkpoint beside `path` whose files are all as they were written."""
+    """Name the newest older checkpoint beside `path` whose files are all as they were written."""
     for other in reversed(checkpoint_paths(path.parent)):
         if other.name < path.name:
             try:
                 _read_whole(other, decode, only)
             except CheckpointError:
                 continue
-            return f"; the previous good checkpoint is {other} (delete the newer ones to go on from it)"
+            return f"; the previous good checkpoint is {other} (delete the newer ones to resume from it)"
     return ""

@@ -14,11 +14,10 @@ from ..envs.spaces.space_schema import space_from_schema
 from .baselines import GridNet, ImpalaGridNet, ImpalaNet, TransformerNet, UnitActionNet
 from .baselines.baseline import Baseline
 from .checkpoint import (
-    MALFORMED,
     CheckpointError,
     StoredCheckpoint,
     check_weights,
-    in_short,
+    malformed_means,
     newest_checkpoint,
     read_stored,
 )
@@ -50,12 +49,8 @@ def load_policy(path: str | Path, **options: Any) -> AnyNetwork:
     """
     path = newest_checkpoint(path)
     checkpoint = read_stored(path, safetensors.torch.load, "policy")
-    try:
+    with malformed_means(f"checkpoint {path} does not describe a network"):
         policy = _described(checkpoint)
-    except CheckpointError:
-        raise
-    except MALFORMED as error:
-        raise CheckpointError(f"checkpoint {path} does not describe a network: {in_short(error)}") from error
     if options:
         config = {**checkpoint.metadata["policy"]["config"], **options}
         policy = type(policy)(policy.observation_space, policy.action_space, **config)

@@ -1,4 +1,4 @@
-"""`Policy`: what a trainer asks of a network.
+"""`Policy`: the interface of networks for trainers.
 
 Shape alphabet: B steps, A actors of one action at all steps, K numbers of a continuous action.
 """
@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs import EntityActionSpace, EntityBatch, EntitySpace
+from ..envs import ActionMask, EntityActionSpace, EntityBatch, EntitySpace
 from ..ragged import RaggedArray
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+
+    from .inputs.actors import Drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,15 +29,14 @@ class ActResult:
     Sequence b of every ragged array belongs to step b and has one item per actor, in the order of
     `batch.actions[name].actors`.
 
-    `actions` are always legal: they go to the environment as they are. A continuous policy may have drawn
-    something else that they were made of, a normal number that was then clipped to the bounds or squashed
-    between them. Many such numbers become the same action, so log-probabilities refer to what was drawn:
-    `drawn` is what to keep for learning and to give to `evaluate`. A policy leaves out of it every action
-    that is what was drawn; here it has them all.
+    `actions` are always legal: they go to the environment as they are. A continuous policy samples
+    raw actions: normal numbers that are then clipped to the bounds or squashed between them. Many raw actions
+    become the same action, so log-probabilities refer to raw actions: `drawn` is to be kept for learning and
+    given to `evaluate`. A policy passes only raw actions that differ from `actions`; the attribute has all.
     """
 
-    #: Per action (A,) int64, the choice or the chosen actee's index; composite orders (A, M) int64; of a
-    #: continuous action (A, K) float32.
+    #: Per action (A,) int64, the choice or the chosen actee's index; conditional multi-discrete (A, M) int64;
+    #: continuous (A, K) float32.
     actions: dict[str, RaggedArray]
     #: Per action (A,) float32, the log-probability of each actor's choice; of real numbers the logarithm of
     #: the density, in the units of the action, before clipping.
@@ -46,6 +47,19 @@ class ActResult:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "drawn", {**self.actions, **self.drawn})
+
+    @classmethod
+    def from_draws(
+        cls, draws: Mapping[str, Drawn], masks: Mapping[str, ActionMask], values: NDArray[np.float32]
+    ) -> ActResult:
+        """Return the result of the actions that heads drew for the actors of `masks`."""
+        actors = {name: masks[name].actors for name in draws}
+        return cls(
+            {name: actors[name].with_values(draw.actions) for name, draw in draws.items()},
+            {name: actors[name].with_values(draw.log_probs) for name, draw in draws.items()},
+            values,
+            {n: actors[n].with_values(draw.drawn) for n, draw in draws.items() if draw.drawn is not None},
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,12 +87,8 @@ class Explanation:
 
 
 @runtime_checkable
-class Policy(Protocol):
-    """An `nn.Module` that acts on entity batches; any object with these members can be trained."""
-
-    observation_space: EntitySpace
-    action_space: EntityActionSpace
-    config: dict[str, Any]  # constructor options, JSON-able, for checkpoints
+class ActingPolicy(Protocol):
+    """A policy that acts, and need not be trainable."""
 
     def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
         """Choose an action for every actor, without gradients.
@@ -87,6 +97,15 @@ class Policy(Protocol):
         most probable choice (the first of equals; of real numbers the mean) and draws nothing.
         """
         ...
+
+
+@runtime_checkable
+class Policy(ActingPolicy, Protocol):
+    """An `nn.Module` that acts on entity batches; any object with these members can be trained."""
+
+    observation_space: EntitySpace
+    action_space: EntityActionSpace
+    config: dict[str, Any]  # constructor options, JSON-able, for checkpoints
 
     def value(self, batch: EntityBatch) -> NDArray[np.float32]:
         """Predicted return of each step (B,), without gradients."""
@@ -100,12 +119,16 @@ class Policy(Protocol):
         ...
 
     def update_normalization(self, batch: EntityBatch) -> None:
-        """Move the input statistics by `batch`: once per collected batch, by the trainer; never elsewhere."""
+        """Update the input statistics by `batch`; called once per collected batch, by the trainer alone."""
         ...
 
-    # What a trainer uses of `nn.Module`.
+    # Members of `nn.Module` that trainers use.
     def parameters(self, recurse: bool = True) -> Iterator[nn.Parameter]:
         """Return the parameters that the optimizer updates, as `nn.Module.parameters` does."""
+        ...
+
+    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """Return the same with their names, as `nn.Module.named_parameters` does."""
         ...
 
     def state_dict(self) -> dict[str, Any]:

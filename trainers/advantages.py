@@ -40,7 +40,7 @@ def generalized_advantages(
     """Advantages Â and returns Â + V of a rollout (Schulman et al. 2016, arXiv:1506.02438).
 
         δₜ = rₜ + γ V′ₜ − V(sₜ)
-        Âₜ = δₜ + γ λ Âₜ₊₁      where the episode goes on after step t, else Âₜ = δₜ
+        Âₜ = δₜ + γ λ Âₜ₊₁      where the episode continues after step t, else Âₜ = δₜ
 
         V′ₜ = 0                 where the episode terminated at step t (also if it was truncated as well),
               final_valuesₜ     where it was only truncated: the value of the state that it was cut off in,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import nn
 
 from ..envs import EntityBatch, EntityVectorEnv
 from ..policies import Policy
@@ -17,9 +16,9 @@ from .off_policy import revalued
 from .player import Player
 from .ranks import Ranks, rows_of_rank
 from .reward_normalization import RewardNormalizer
-from .rollout import Rollout, RolloutBuffer, Samples
+from .rollout import Rollout, Samples
 from .rollout_source import RolloutSource
-from .runs.guard import check_module
+from .runs.guard import check_finite
 from .schedule import Clock, annealed
 from .starting_policy import StartingPolicy
 
@@ -31,7 +30,6 @@ class Collector:
     episodes, reward normalization and advantages are those of all environments together.
 
     Args:
-        module: `policy` as a module.
         venv: the environments, or what plays in some elsewhere.
         lanes: the environments of `venv` among the `num_lanes` of all `ranks`.
         start: the policy that it is penalized to leave.
@@ -45,7 +43,6 @@ class Collector:
     def __init__(
         self,
         policy: Policy,
-        module: nn.Module,
         venv: EntityVectorEnv | RolloutSource,
         config: PPOConfig,
         ranks: Ranks,
@@ -53,7 +50,7 @@ class Collector:
         num_lanes: int,
         start: StartingPolicy | None,
     ) -> None:
-        self.policy, self.module, self.config = policy, module, config
+        self.policy, self.config = policy, config
         self.ranks, self.lanes, self.num_lanes, self.start = ranks, lanes, num_lanes, start
         self.episodes = EpisodeStatistics(num_lanes)
         self.reward_normalizer = (
@@ -67,13 +64,11 @@ class Collector:
             self.player = venv
             venv.open(policy, config, self.clock)
         else:
-            self.player = Player(policy, venv, config.num_steps, lambda: check_module(module), self.clock)
+            self.player = Player(policy, venv, config.num_steps, lambda: check_finite(policy), self.clock)
 
     @property
     def has_episodes(self) -> bool:
-        """True if episodes go on; False: `start_episodes` comes next."""
-        if isinstance(self.player, Player):
-            return self.player.shown is not None
+        """True if episodes have started and not been stopped; False: `start_episodes` comes next."""
         return self.player.has_episodes
 
     @property
@@ -81,18 +76,11 @@ class Collector:
         """The current observations of environments of this process; None: new episodes come next."""
         return self.player.shown if isinstance(self.player, Player) else None
 
-    @shown.setter
-    def shown(self, shown: Shown | None) -> None:
+    def continue_episodes(self, shown: Shown | None) -> None:
+        """Continue the episodes from these observations; None: new episodes come next."""
+        self.player.stop_episodes()
         if isinstance(self.player, Player):
             self.player.shown = shown
-        elif shown is None:
-            self.player.stop_episodes()
-
-    @property
-    def buffer(self) -> RolloutBuffer:
-        """Storage of the rollouts of environments of this process."""
-        assert isinstance(self.player, Player)
-        return self.player.buffer
 
     @property
     def lanes_of_rows(self) -> NDArray[np.int64] | None:
@@ -117,7 +105,7 @@ class Collector:
             done: the fraction of training that is done.
         """
         config = self.config
-        self.module.eval()
+        self.policy.train(False)
         player, ratios = self.player, None
         rollout = player.play(rng) if isinstance(player, Player) else player.play()
         rewards = self._follow_episodes(rollout)

@@ -21,10 +21,10 @@ _FRACTIONS = ("gamma", "gae_lambda", "start_kl_share")
 
 @dataclass(frozen=True)
 class PPOConfig:
-    """Hyper-parameters of `PPO`; how many environments there are is the vector environment's to say.
+    """Hyper-parameters of `PPO`; the vector environment defines the number of environments.
 
-    The defaults are those of the reference trainer (enn-trainer's TrainConfig, version 4), but for rollouts
-    of 128 steps instead of 16 and an entropy bonus of 0.01 instead of 0.1, which suit more than toys.
+    The defaults are those of the reference trainer (enn-trainer's TrainConfig, version 4), except
+    rollouts of 128 steps instead of 16 and an entropy bonus of 0.01 instead of 0.1, for larger games.
 
     Raises:
         TypeError, ValueError: a field has the wrong type or is out of its range; the message names it.
@@ -42,8 +42,8 @@ class PPOConfig:
     gae_lambda: float = 0.95
     """λ of generalized advantage estimation."""
     normalize_rewards: bool = False
-    """Learn from rewards divided by the running deviation of their discounted sum, clipped to ±10; logged
-    returns stay as they are."""
+    """Learn from rewards divided by the running standard deviation of their discounted sum, clipped to ±10;
+    logged returns are not divided."""
 
     learning_rate: float = 1e-3
     """Step size of AdamW."""
@@ -86,12 +86,12 @@ class PPOConfig:
     start_kl_coef: float = 0.0
     """Weight of the penalty for leaving the policy that training starts from."""
     start_kl_share: float = 1.0
-    """Share of training in which that weight falls linearly to 0."""
+    """Share of training over which that weight is annealed linearly to 0."""
 
     checkpoint_interval: int = 100_000
     """Environment steps between checkpoints; one more is written at the end."""
     keep_checkpoints: int = 3
-    """How many of the newest checkpoints stay."""
+    """Number of the newest checkpoints to keep."""
     reset_at_checkpoint: bool = False
     """Start new episodes at every checkpoint, which makes a resumed run bit-equal to an uninterrupted one
     even where the environments can't save their state."""
@@ -99,7 +99,7 @@ class PPOConfig:
     """Threads of torch and Numba while collecting and updating; None: as many as this process has cores."""
 
     device: str = "auto"
-    """Where to train: "cpu", "cuda" or "cuda:1" (the policy is moved there), or "auto": where it is."""
+    """Device to train on: "cpu", "cuda" or "cuda:1" (the policy is moved there), or "auto": where it is."""
     precision: str = "float32"
     """Of matrix products on a GPU: "float32", "tf32" or "bf16"; softmax, norms and losses stay float32."""
 

@@ -14,7 +14,7 @@ from torch import nn
 from ..envs import EntityActionSpace, EntityBatch, EntityVectorEnv, sample_actions
 from ..envs.vector.episode_counts import episode_quota
 from ..envs.vector.vector_checks import check_autoreset, check_fits
-from ..policies import ActResult, frozen_weights
+from ..policies import ActingPolicy, ActResult, frozen_weights
 from .compatibility import check_vector_env
 from .lanes import EpisodeStatistics, active_lanes
 from .runs.guard import check_lanes
@@ -31,12 +31,8 @@ __all__ = [
 
 
 @runtime_checkable
-class Actor(Protocol):
+class Actor(ActingPolicy, Protocol):
     """Interface of the policies that `evaluate` plays."""
-
-    def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
-        """Choose an action for every actor; same contract as `Policy.act`."""
-        ...
 
 
 class RandomActor:
@@ -74,7 +70,7 @@ class Interval:
 def evaluate(
     policy: Actor, venv: EntityVectorEnv, episodes: int, deterministic: bool = False, seed: int = 0
 ) -> EpisodeResults:
-    """Play `episodes` whole episodes from a fresh reset and return what each of them brought.
+    """Play `episodes` whole episodes from a fresh reset and return their returns and lengths.
 
     How many episodes each environment plays is fixed beforehand (as evenly as `episodes` allows), and all are
     played to their end.
@@ -116,7 +112,7 @@ def evaluate(
 def _play(
     policy: Actor, venv: EntityVectorEnv, quota: NDArray[np.int64], deterministic: bool, seed: int
 ) -> list[list[tuple[float, int]]]:
-    """For each environment (return, length) of its first `quota` episodes."""
+    """Return (return, length) of the first `quota` episodes of each environment."""
     rng = np.random.default_rng(seed)
     statistics = EpisodeStatistics(venv.num_envs)
     played: list[list[tuple[float, int]]] = [[] for _ in quota]

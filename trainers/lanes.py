@@ -37,7 +37,7 @@ class Shown:
 
     @classmethod
     def of(cls, batch: EntityBatch, info: Mapping[str, Any]) -> Shown:
-        """As a vector environment returned it."""
+        """Make one of a vector environment's observations and infos."""
         return cls(batch, active_lanes(info))
 
     def active_steps(self) -> EntityBatch:

@@ -1,4 +1,4 @@
-"""Rollouts of an earlier policy: what the present one makes of their actions.
+"""Off-policy correction: values and ratios of the present policy at rollouts of an earlier one.
 
 Shape alphabet: B steps, T steps of a rollout, E environments.
 """

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from ..envs import EntityBatch, EntityVectorEnv, no_actions
-from ..policies import ActResult
+from ..policies import ActingPolicy, ActResult
 from .advantages import ValueEstimator, final_values, next_values
 from .lanes import Shown
 from .rollout import Rollout, RolloutBuffer
@@ -19,12 +19,8 @@ from .runs.guard import check_batch, check_lanes, check_values
 from .schedule import Clock
 
 
-class Acting(ValueEstimator, Protocol):
+class Acting(ActingPolicy, ValueEstimator, Protocol):
     """Interface of what plays: a `Policy`, or a network that only acts."""
-
-    def act(self, batch: EntityBatch, rng: np.random.Generator) -> ActResult:
-        """Choose an action for every actor; same contract as `Policy.act`."""
-        ...
 
 
 class Player:
@@ -59,6 +55,15 @@ class Player:
         if len(batch):
             check_batch(self.shown.batch, self.venv.num_envs)
         return batch
+
+    @property
+    def has_episodes(self) -> bool:
+        """True if episodes have started and not been stopped; False: `start_episodes` comes next."""
+        return self.shown is not None
+
+    def stop_episodes(self) -> None:
+        """Forget the episodes: new ones come next."""
+        self.shown = None
 
     def play(self, rng: np.random.Generator) -> Rollout:
         """Take the steps and return them, valid until the next call; episodes must have started.

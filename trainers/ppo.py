@@ -36,7 +36,7 @@ from .ranks import Ranks
 from .rollout import Samples
 from .rollout_source import RolloutSource
 from .runs.checkpoint import Checkpoint, read_checkpoint
-from .runs.guard import Snapshot, check_batch, check_module, naming_update, saving_on_error
+from .runs.guard import Snapshot, check_batch, check_finite, naming_update, saving_on_error
 from .runs.run_folder import RunFolder
 from .runs.run_origin import note_origin
 from .runs.run_start import open_run, run_folder
@@ -100,24 +100,24 @@ class PPO:
         if not isinstance(config, PPOConfig):
             raise TypeError(f"PPO: config: expected a PPOConfig, got {config!r}. Use PPOConfig(**options)")
         self.policy = policy
-        self.module = checked_module(policy, venv)
+        module = checked_module(policy, venv)
         keep_freed_memory()
         self.venv = venv
         self.config = config
         self.ranks = Ranks.current()
         lanes, num_lanes = checked_ranks(self.ranks, policy, venv, config)
         self.callbacks = checked_callbacks(callbacks)
-        self.device = place(self.module, config)
-        optimizer = make_optimizer(self.module.parameters(), config, self.device)
-        self.learner: Learner = make_learner(policy, self.module, optimizer, config, self.ranks)
+        self.device = place(module, config.device, config.precision)
+        optimizer = make_optimizer(self.policy.parameters(), config, self.device)
+        self.learner: Learner = make_learner(policy, optimizer, config, self.ranks)
         self.rng = np.random.default_rng(config.seed)
         self.step = 0  # active environment steps, over all environments
         self.updates = 0
         self.elapsed_seconds = 0.0  # in rollouts and updates, of earlier parts of a resumed run as well
         start = StartingPolicy(policy, self.ranks) if config.start_kl_coef else None
-        self.collector = Collector(policy, self.module, venv, config, self.ranks, lanes, num_lanes, start)
+        self.collector = Collector(policy, venv, config, self.ranks, lanes, num_lanes, start)
         self.clock, self.episodes = self.collector.clock, self.collector.episodes
-        self._frozen = policy_parameters(self.module) if config.value_warmup_steps else []
+        self._frozen = policy_parameters(policy) if config.value_warmup_steps else []
         self._total = config.total_timesteps
         self._max_seconds: float | None = None
         self._samples: Samples | None = None  # the rollout that waits for its update
@@ -130,7 +130,7 @@ class PPO:
                 open_run(self, self._run, resume)
         if self.ranks.size > 1:
             self._join_ranks()
-        self.ranks.share_statistics(self.module)
+        self.ranks.share_statistics(module)
         self._draw_apart()
 
     def _join_ranks(self) -> None:
@@ -287,19 +287,19 @@ class PPO:
             self.updates += 1
             return self.episodes.summary()
         self.clock.start()
-        before = Snapshot(self.module, self.optimizer)
+        before = Snapshot(self.policy, self.optimizer)
         try:
-            self.module.train()
+            self.policy.train()
             with matrix_precision(self.config.precision):
                 metrics = self._optimise(samples)
             if not self.learner.frozen:
                 self.policy.update_normalization(samples.observations)
-            check_module(self.module)
+            check_finite(self.policy)
         except BaseException:
-            before.put_back(self.module, self.optimizer)
+            before.put_back(self.policy, self.optimizer)
             self.step = step_before
             raise
-        self.ranks.check_policy(self.module)
+        self.ranks.check_policy(self.policy)
         self.updates += 1
         self.clock.lap("update")
         values, returns = (self.ranks.concatenate(a)[0] for a in (samples.values, samples.returns))
@@ -370,7 +370,7 @@ class PPO:
         path = self._run.save(self.step, tensors, metadata, self.config.keep_checkpoints)
         self._saved_step = self.step
         if self.config.reset_at_checkpoint:
-            self.collector.shown = None
+            self.collector.player.stop_episodes()
         return path
 
     def _save_new(self) -> None:
@@ -388,7 +388,7 @@ class PPO:
         """
         if not isinstance(checkpoint, Checkpoint):
             checkpoint = read_checkpoint(checkpoint)
-        self.collector.shown = restore(self, checkpoint)
+        self.collector.continue_episodes(restore(self, checkpoint))
         self._samples = None
         self._saved_step = self.step
         self._draw_apart()

@@ -23,7 +23,7 @@ class Trained:
     """The result of `train`."""
 
     agent: Agent
-    """Decides in the game: `main(trained.agent)`."""
+    """The agent that plays the game: `main(trained.agent)`."""
     policy: RogueNet
     """The network."""
     metrics: dict[str, float]

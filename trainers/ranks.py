@@ -21,6 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import distributed, nn
 
+from ..policies import Policy
 from ..policies.rogue_net import InputNorm
 from ..version import __version__
 
@@ -141,7 +142,7 @@ class Ranks:
                         " Start all ranks with the same configuration and versions"
                     )
 
-    def check_policy(self, module: nn.Module) -> None:
+    def check_policy(self, policy: Policy) -> None:
         """Check that all ranks hold the same weights and statistics.
 
         A policy that computes statistics of its own may not.
@@ -153,14 +154,14 @@ class Ranks:
             return
         sums = {
             name: zlib.crc32(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
-            for name, tensor in module.state_dict().items()
+            for name, tensor in policy.state_dict().items()
         }
         first, *others = self.gather(sums)
         for rank, other in enumerate(others, 1):
             for name, number in first.items():
                 if other[name] != number:
                     raise RankError(
-                        f"rank {rank}: {name} of {type(module).__name__} differs from that of rank 0 after an"
+                        f"rank {rank}: {name} of {type(policy).__name__} differs from that of rank 0 after an"
                         " update. Statistics of a policy of your own must be the same on all ranks"
                     )
 

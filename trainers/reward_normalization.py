@@ -1,4 +1,4 @@
-"""Rewards in units of the deviation of their discounted sum, as the trainer learns from them.
+"""Reward normalization: rewards divided by the standard deviation of their discounted sum.
 
 Shape alphabet: T steps, E environments.
 """

@@ -1,9 +1,9 @@
-"""Rollout storage: what was seen, done and estimated at each step, without padding.
+"""Rollout storage: observations, actions and estimates of each step, without padding.
 
 Steps lie time-major: step t of environment e is row t · num_envs + e. Steps at which an environment
 was inactive (see `EntityVectorEnv`) have no row; those behind them move up.
 Shape alphabet: T steps, E environments, B rows (T · E if all were active), A actors of one action at all
-rows, K numbers of a continuous action, M components of a composite order.
+rows, K numbers of a continuous action, M components of a conditional multi-discrete action.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Samples:
 
     @property
     def num_acting_steps(self) -> int:
-        """Steps at which anybody acted."""
+        """Number of steps with an actor."""
         counts = sum((chosen.lengths for chosen in self.actions.values()), np.zeros(len(self), np.int64))
         return int(np.count_nonzero(counts))
 
@@ -235,7 +235,7 @@ class RolloutBuffer:
         self.last_values = np.zeros_like(self.last_values)
 
     def append(self, batch: EntityBatch, acted: ActResult, active: NDArray[np.bool_] | None = None) -> None:
-        """Store what the environments showed and what the policy did.
+        """Store observations and the policy's actions.
 
         `batch` and `acted` are of the environments that are `active` (E,), alone; None: of all.
         """
@@ -263,13 +263,13 @@ class RolloutBuffer:
         truncated: NDArray[np.bool_],
         final_values: NDArray[np.float32],
     ) -> None:
-        """Store what came of it, each (E,); see `generalized_advantages` for `final_values`."""
+        """Store the results of the step, each (E,); see `generalized_advantages` for `final_values`."""
         t = self._ended
         self.rewards[t], self.final_values[t] = rewards, final_values
         self.terminated[t], self.truncated[t] = terminated, truncated
         self._ended += 1
 
-    def rollout(self, next_values: NDArray[np.float32], renewed: NDArray[np.bool_] | None = None) -> Rollout:
+    def rollout(self, next_values: NDArray[np.float32]) -> Rollout:
         """Return all that was stored, as views that are valid until `clear`."""
         return Rollout(
             self._observations.batch(),
@@ -282,5 +282,4 @@ class RolloutBuffer:
             self.truncated,
             self.active,
             next_values,
-            renewed,
         )

@@ -50,7 +50,7 @@ class RolloutSource(ABC):
     @property
     @abstractmethod
     def has_episodes(self) -> bool:
-        """True if episodes go on; False: `start_episodes` comes next."""
+        """True if episodes have started and not been stopped; False: `start_episodes` comes next."""
 
     @abstractmethod
     def start_episodes(self, seed: int) -> EntityBatch:

@@ -1,4 +1,4 @@
-"""Training that goes on from a trained policy: value warm-up, and a penalty for leaving that policy.
+"""Training that continues from a trained policy: value warm-up, and a penalty for leaving that policy.
 
 Shape alphabet: B steps, T steps of a rollout, E environments.
 """
@@ -20,18 +20,19 @@ from .rollout import Samples
 VALUE_MODULES = ("value_head", "value_net", "critic")
 
 
-def policy_parameters(module: nn.Module) -> list[nn.Parameter]:
+def policy_parameters(policy: Policy) -> list[nn.Parameter]:
     """Return the parameters of a policy that its actions depend on: all but those of `VALUE_MODULES`.
 
     Raises:
         ValueError: the policy has no module of these names.
     """
-    if not any(hasattr(module, name) for name in VALUE_MODULES):
+    module_of = {parameter: name.partition(".")[0] for name, parameter in policy.named_parameters()}
+    if not any(hasattr(policy, name) for name in VALUE_MODULES):
         raise ValueError(
-            f"value_warmup_steps: {type(module).__name__}: expected a module named"
-            f" {' or '.join(VALUE_MODULES)}, got {', '.join(name for name, _ in module.named_children())}"
+            f"value_warmup_steps: {type(policy).__name__}: expected a module named"
+            f" {' or '.join(VALUE_MODULES)}, got {', '.join(dict.fromkeys(module_of.values()))}"
         )
-    return [p for name, p in module.named_parameters() if name.split(".")[0] not in VALUE_MODULES]
+    return [parameter for parameter, module in module_of.items() if module not in VALUE_MODULES]
 
 
 class StartingPolicy:
@@ -53,8 +54,7 @@ class StartingPolicy:
 
     def __init__(self, policy: Policy, ranks: Ranks = ALONE) -> None:
         self.policy: Policy = deepcopy(policy)
-        self.module: nn.Module = self.policy  # type: ignore[assignment]
-        self.module.eval()
+        self.policy.train(False)
         self.ranks = ranks
         self.kl = self.coef = 0.0
 

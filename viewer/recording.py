@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..envs import EntityBatch, EntitySpace, EntityVectorEnv
 from ..envs.vector.episode_counts import count_step
 from ..envs.vector.infos import inactive_lanes
-from ..policies.policy import ActResult, ExplainablePolicy, Explanation
+from ..policies.policy import ActingPolicy, ActResult, ExplainablePolicy, Explanation
 from .scene import Camera, HasCamera
 
 if TYPE_CHECKING:
@@ -61,14 +61,6 @@ class Recording:
         return [list(of_lane.values()) for of_lane in sums]
 
 
-class ActingPolicy(Protocol):
-    """What `record_episodes` asks of a policy; one that has `explain` as well shows why it acts."""
-
-    def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
-        """Choose an action for every actor; same contract as `Policy.act`."""
-        ...
-
-
 @runtime_checkable
 class NamesAgents(Protocol):
     """A vector environment whose lanes are agents with names."""
@@ -88,7 +80,8 @@ def record_episodes(
     """Play until each lane of `venv` has finished `episodes`, or for `max_steps`, and keep every step.
 
     Args:
-        policy: a RogueNet shows its attention and its distributions; baselines the latter; others only act.
+        policy: with `explain` it also shows why it acts: RogueNet its attention and its distributions,
+            baselines the latter.
         venv: is reset with `seed`. With render mode "rgb_array" its frames are kept too.
         seed: of the environments and of the sampling.
         deterministic: take the most probable actions instead of sampling.

@@ -91,14 +91,19 @@ class EntityBatch:
     def _ragged_arrays(self) -> list[RaggedArray]:
         return [array for array in self.arrays().values() if isinstance(array, RaggedArray)]
 
-    def without_actors(self, steps: NDArray[np.bool_]) -> EntityBatch:
-        """Return the batch without actors in these `steps` (B,); their entities stay."""
+    def without_actors(self, steps: NDArray[np.bool_], action: str | None = None) -> EntityBatch:
+        """Return the batch without the actors of `action` (None: of all) in these `steps` (B,).
+
+        Their entities stay.
+        """
 
         def emptied(array: RaggedArray) -> RaggedArray:
             kept = ~array.broadcast(steps)
             return RaggedArray.from_lengths(array.values[kept], np.where(steps, 0, array.lengths))
 
-        actions = {name: part.map(emptied) for name, part in self.actions.items()}
+        actions = {
+            name: part.map(emptied) if action in (None, name) else part for name, part in self.actions.items()
+        }
         return replace(self, actions=actions)
 
     def gather(self, indices: ArrayLike) -> EntityBatch:

@@ -78,13 +78,7 @@ class Baseline(nn.Module, ABC):
         with torch.inference_mode():
             seen, mask, actors = self._read(batch)
             chosen, values = self._draw(seen, mask, actors, None if deterministic else rng)
-            drawn = {} if chosen.drawn is None else {self.name: mask.actors.with_values(chosen.drawn)}
-            return ActResult(
-                {self.name: mask.actors.with_values(chosen.actions)},
-                {self.name: mask.actors.with_values(chosen.log_probs)},
-                values.float().cpu().numpy(),
-                drawn,
-            )
+            return ActResult.from_draws({self.name: chosen}, batch.actions, values.float().cpu().numpy())
 
     def value(self, batch: EntityBatch) -> NDArray[np.float32]:
         """Return the predicted return of each step (B,), without gradients."""
@@ -144,7 +138,7 @@ class Baseline(nn.Module, ABC):
     ) -> Summary:
         """Return the parameters, itemised, and the multiply-adds of one step with `entity_counts` entities.
 
-        `actors`: how many act, 1 unless said. Normalisation, activations, maxima and softmax are not counted.
+        `actors`: how many act, 1 unless said. Normalization, activations, maxima and softmax are not counted.
 
         Raises:
             ValueError: an entity type or action that the network does not have.

@@ -9,7 +9,7 @@ from ..rogue_net.config import Composite, retire_attention
 
 #: The planes that are 1 in an empty cell of μRTS: no hit points, no resources, no owner, no type, no action.
 EMPTY_PLANES = (0, 5, 10, 13, 21)
-#: What a plane is called that is 1 too in an empty cell, where there is one.
+#: Name of a further plane that is 1 in an empty cell, where there is one.
 FREE_PLANE = "terrain_free"
 
 
@@ -48,7 +48,7 @@ class MapConfig(BaselineConfig):
     width: int
     """Cells of the map from left to right."""
     composite: Composite = "used"
-    """Which components of an order count: those that its kind uses, or "all", as in the papers."""
+    """Components of an action that count: those that its kind uses, or "all", as in the papers."""
 
     def __post_init__(self) -> None:
         if self.height < 1 or self.width < 1:
@@ -64,7 +64,7 @@ class TransformerConfig(MapConfig):
     """Every option of a `TransformerNet`."""
 
     position: Literal["one_hot", "embedding"] | None = None
-    """How an entity's cell is told: one number per cell, or a learned vector. None: "one_hot" up to
+    """Encoding of an entity's cell: one number per cell, or a learned vector. None: "one_hot" up to
     64 cells."""
     position_width: int = 64
     """Width of the learned vector."""
@@ -119,14 +119,9 @@ class GridConfig(MapConfig):
 
 
 @dataclass(frozen=True)
-class ImpalaConfig(GridConfig):
+class ImpalaConfig(ImpalaNetConfig, GridConfig):
     """Every option of an `ImpalaGridNet` and of a `UnitActionNet`."""
 
-    channels: tuple[int, ...] = (16, 32, 32)
-    """Channels of the convolution sequences."""
-    hidden: int = 256
-    """Width of the linear layer behind them."""
-
     def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "channels", tuple(self.channels))
+        GridConfig.__post_init__(self)
+        ImpalaNetConfig.__post_init__(self)

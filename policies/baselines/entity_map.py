@@ -1,4 +1,4 @@
-"""From entities that stand on cells of a map to what the published networks read.
+"""Conversion of entities on the cells of a map to the input of the published networks.
 
 Shape alphabet: B steps, N entities, A actors, T entity types, P planes, H and W height and width of the map.
 """

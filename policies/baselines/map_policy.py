@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from ...envs import ActionMask, EntityBatch, MultiCategorical
 from ..inputs.actors import actor_rows
-from ..rogue_net.composite import CompositeOrders
+from ..rogue_net.composite import ConditionalChoices
 from .baseline import Baseline
 from .config import GridConfig
 from .entity_map import EntityMap, MapEntities
@@ -26,10 +26,10 @@ class MapPolicy(Baseline):
     """
 
     kind = MultiCategorical
-    distribution: CompositeOrders
+    distribution: ConditionalChoices
 
     def _build(self) -> None:
-        self.distribution = CompositeOrders(self.name, self.action, self.settings.composite)
+        self.distribution = ConditionalChoices(self.name, self.action, self.settings.composite)
         self.map = EntityMap(self.observation_space, self.settings.height, self.settings.width)
         if isinstance(self.settings, GridConfig):
             self.map.set_empty_planes(self.settings.empty_planes_of(self.map.plane_names))

@@ -1,7 +1,7 @@
 """`TransformerNet`: the network of "Transformers as Policies for Variable Action Environments".
 
 Zwingenberger 2023 (arXiv:2301.03679). Shape alphabet: B steps, N entities, A actors, C choices of all
-components of an order, P planes, D width, T entity types.
+components of an action, P planes, D width, T entity types.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Critic(nn.Module):
 
 
 class TransformerNet(MapPolicy):
-    """A transformer over the entities of a map, each told by its cell and its planes; a `Policy`.
+    """A transformer over the entities of a map, each encoded by its cell and its planes; a `Policy`.
 
         net = TransformerNet(venv.single_observation_space, venv.single_action_space, height=8, width=8)
 

@@ -1,7 +1,7 @@
 """`UnitActionNet`: unit action simulation (UAS) of Gym-μRTS, one unit after the other.
 
 Huang et al. 2021 (arXiv:2105.13807). Shape alphabet: B steps, N entities, A actors, C choices of all
-components of an order, M components, K kinds, P planes, H and W height and width of the map.
+components of an action, M components, K kinds, P planes, H and W height and width of the map.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .map_policy import ImagePolicy
 
 @dataclass(frozen=True, eq=False)
 class _Turns:
-    """When the actors of each step take their turns."""
+    """The turns of the actors of each step."""
 
     steps: NDArray[np.int64]  # (A,): the step of each actor
     cells: NDArray[np.int64]  # (A,): its cell
@@ -60,18 +60,18 @@ class _Turns:
 
 
 class UnitActionNet(ImagePolicy):
-    """IMPALA's network, asked once per unit: which unit is next, and what shall it do? A `Policy`.
+    """IMPALA's network, evaluated once per unit to choose the next unit and its action. A `Policy`.
 
         net = UnitActionNet(venv.single_observation_space, venv.single_action_space, height=16, width=16)
 
-    At each turn the network sees the map as it is once the orders so far are given, picks one of the units
-    that wait, by a softmax over their cells, and its order. An order shows in a unit's current-action planes,
-    one for each kind of order, and in nothing else; so the policy simulates by itself what the published
-    program had the engine simulate. The first of these planes is called "action_<first kind>"; where none is,
+    At each turn the network gets the map with the actions chosen so far, picks one of the remaining units by
+    a softmax over their cells, and chooses its action. An action changes only the unit's current-action
+    planes, one for each kind, so the policy simulates by itself what the published program had the engine
+    simulate. The first of these planes is called "action_<first kind>"; where none is,
     they are the last.
 
-    `drawn` holds an order and the unit's turn (A, M + 1); `evaluate` takes orders (A, M) as well, and then
-    lets the units take turns in the order of the batch. Values are those before the first order. Options are
+    `drawn` holds an action and the unit's turn (A, M + 1); `evaluate` takes actions (A, M) as well, and then
+    lets the units take turns in the order of the batch. Values are those before the first action. Options are
     the fields of `ImpalaConfig`.
     """
 
@@ -112,14 +112,14 @@ class UnitActionNet(ImagePolicy):
         while len(acting):
             steps = as_tensor(acting, grid)
             encoded = self._encode(grid[steps]) if turn else encoded[steps]
-            of_cell, of_order = self._split(self.actor(encoded))
+            of_cell, of_action = self._split(self.actor(encoded))
             chosen, log_prob = _pick(of_cell, actor_at[acting] >= 0, rng)
             actor = actor_at[acting, chosen]
             allowed = RaggedArray.unchecked(mask.mask.values[actor], np.arange(len(actor) + 1))
-            orders, more, _ = self.distribution.draw(of_order, allowed, rng)
-            drawn[actor, :-1], drawn[actor, -1] = orders, turn
+            actions, more, _ = self.distribution.draw(of_action, allowed, rng)
+            drawn[actor, :-1], drawn[actor, -1] = actions, turn
             log_probs[actor] = log_prob + more
-            grid[steps, as_tensor(chosen, grid)] = self.planes_ordered(seen, actors[actor], orders)
+            grid[steps, as_tensor(chosen, grid)] = self.planes_ordered(seen, actors[actor], actions)
             actor_at[acting, chosen] = -1
             turn += 1
             acting = acting[mask.actors.lengths[acting] > turn]
@@ -128,39 +128,39 @@ class UnitActionNet(ImagePolicy):
     def _evaluate(
         self, seen: MapEntities, mask: ActionMask, actors: NDArray[np.int64], chosen: RaggedArray
     ) -> tuple[Tensor, Tensor, Tensor]:
-        orders, ranks = self._turns(chosen)
+        actions, ranks = self._turns(chosen)
         turns = _Turns.of(chosen.offsets, seen.cells[actors], ranks)
         grid = self._grid(seen)
-        # Whoever is first sees the map as it is; the others' maps come behind those of the steps.
+        # The first actor gets the map as it is; the maps of the others follow those of the steps.
         later = np.flatnonzero(ranks)
         place = turns.steps.copy()
         place[later] = len(grid) + np.arange(len(later))
         one, other = turns.before()
         maps = grid[as_tensor(turns.steps[later], grid)]
         changed = as_tensor(place[one] - len(grid), grid), as_tensor(turns.cells[other], grid)
-        maps[changed] = self.planes_ordered(seen, actors[other], orders.values[other])
+        maps[changed] = self.planes_ordered(seen, actors[other], actions.values[other])
         encoded = self._encode(torch.cat([grid, maps]))
-        of_cell, of_order = self._split(self.actor(encoded.index_select(0, as_tensor(place, grid))))
+        of_cell, of_action = self._split(self.actor(encoded.index_select(0, as_tensor(place, grid))))
         forbidden = as_tensor(~turns.waiting(self.map.num_cells), grid)
         unit = torch.log_softmax(of_cell.masked_fill(forbidden, FORBIDDEN), 1)
-        log_probs, entropies = self.distribution.evaluate(of_order, mask.mask, orders)
+        log_probs, entropies = self.distribution.evaluate(of_action, mask.mask, actions)
         log_probs = log_probs + unit.gather(1, as_tensor(turns.cells, grid)[:, None]).squeeze(1)
         values = self.critic(encoded[: len(grid)]).squeeze(1)
         return log_probs, entropies - (unit.exp() * unit).sum(1), values
 
     def _split(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits of the cells (n, H · W) and of the order (n, C), contiguous, as kernels take them."""
-        of_cell, of_order = logits.split([self.map.num_cells, self.action.num_choices], 1)
-        return of_cell.contiguous(), of_order.contiguous()
+        """Logits of the cells (n, H · W) and of the action (n, C), contiguous, as kernels take them."""
+        of_cell, of_action = logits.split([self.map.num_cells, self.action.num_choices], 1)
+        return of_cell.contiguous(), of_action.contiguous()
 
-    def planes_ordered(self, seen: MapEntities, rows: NDArray[np.int64], orders: NDArray[np.int64]) -> Tensor:
-        """The planes (n, P) of entities once they have been given `orders` (n, M)."""
+    def planes_ordered(self, seen: MapEntities, rows: NDArray[np.int64], chosen: NDArray[np.int64]) -> Tensor:
+        """The planes (n, P) of entities with the actions `chosen` (n, M)."""
         planes = seen.planes[rows]
-        planes[:, self._action_planes] = orders[:, :1] == np.arange(self.num_kinds)
+        planes[:, self._action_planes] = chosen[:, :1] == np.arange(self.num_kinds)
         return as_tensor(planes, self.actor.weight, self.actor.weight.dtype)
 
     def _turns(self, chosen: RaggedArray) -> tuple[RaggedArray, NDArray[np.int64]]:
-        """The orders (A, M) and the turns (A,) of `chosen`.
+        """The actions (A, M) and the turns (A,) of `chosen`.
 
         Raises:
             ValueError: they are neither, or the turns of a step are not 0, 1, 2 and so on, each once.

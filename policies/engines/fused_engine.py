@@ -190,7 +190,7 @@ class _Evaluate(torch.autograd.Function):
         weights = engine.network.weights(engine.parameters.flat(list(tensors)))
         log_probs, entropies, encoded = engine.network.evaluate(prepared, masks, actions, weights)
         ctx.engine, ctx.encoded, ctx.weights = engine, encoded, weights
-        ctx.set_materialize_grads(False)  # heads that nobody asked about shall have no gradients
+        ctx.set_materialize_grads(False)  # heads that the loss leaves out get no gradients
         arrays = (*log_probs.values(), *entropies.values(), encoded.values)
         return tuple(torch.from_numpy(array) for array in arrays)
 

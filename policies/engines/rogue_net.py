@@ -34,7 +34,7 @@ class RogueNet(RogueNetwork):
     actee that is masked.
 
     Continuous actions are drawn from normal distributions, see `GaussianHead`; multi-discrete actions
-    component by component, see `CompositeOrders`.
+    component by component, see `ConditionalChoices`.
 
     Dropout acts in `evaluate` in training mode, where gradients are computed; never in `act` and `value`.
 

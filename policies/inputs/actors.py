@@ -88,15 +88,15 @@ def items_of(name: str, actions: Mapping[str, RaggedArray], actors: RaggedArray)
     return items
 
 
-def no_choice(name: str, actors: RaggedArray, stuck: int) -> ValueError:
-    """Return the error that the mask allows actor `stuck` no choice."""
-    step = step_of(actors.offsets, stuck)
+def no_choice(name: str, actors: RaggedArray, actor: int) -> ValueError:
+    """Return the error that the mask allows `actor` no choice."""
+    step = step_of(actors.offsets, actor)
     return ValueError(f"action {name!r}: step {step}: the mask allows an actor no choice")
 
 
-def no_entity(name: str, actors: RaggedArray, stuck: int) -> ValueError:
-    """Return the error that the mask allows actor `stuck` no entity."""
-    step = step_of(actors.offsets, stuck)
+def no_entity(name: str, actors: RaggedArray, actor: int) -> ValueError:
+    """Return the error that the mask allows `actor` no entity."""
+    step = step_of(actors.offsets, actor)
     return ValueError(f"action {name!r}: step {step}: the mask allows an actor no entity")
 
 
@@ -106,11 +106,11 @@ def not_selectable(name: str, choices: RaggedArray, actor: int) -> ValueError:
     return ValueError(f"action {name!r}: step {step}: entity {choices.values[actor]} may not be selected")
 
 
-def no_order(name: str, action: MultiCategorical, mask: RaggedArray, stuck: int) -> ValueError:
-    """Return the error that `mask` (A, C) allows actor `stuck` no choice of a component that it needs."""
-    problem = action.stuck_actor(action.one_step(np.zeros(1, np.int64), mask.values[stuck : stuck + 1]))
+def no_component(name: str, action: MultiCategorical, mask: RaggedArray, actor: int) -> ValueError:
+    """Return the error that `mask` (A, C) allows `actor` no choice of a component that it needs."""
+    problem = action.stuck_actor(action.one_step(np.zeros(1, np.int64), mask.values[actor : actor + 1]))
     assert problem is not None
-    step = step_of(mask.offsets, stuck)
+    step = step_of(mask.offsets, actor)
     return ValueError(f"action {name!r}: step {step}: the mask of an actor: {problem[1]}")
 
 
@@ -129,40 +129,40 @@ def check_choices(name: str, choices: RaggedArray, allowed: NDArray[np.bool_]) -
         raise ValueError(f"action {name!r}: step {step}: choice {chosen[actor]} is not allowed")
 
 
-def check_orders(
-    name: str, action: MultiCategorical, counts_all: bool, orders: RaggedArray, allowed: NDArray[np.bool_]
+def check_components(
+    name: str, action: MultiCategorical, counts_all: bool, actions: RaggedArray, allowed: NDArray[np.bool_]
 ) -> None:
     """Check multi-discrete actions.
 
     Raises:
-        ValueError: one of `orders` (A, M) is masked in `allowed` (A, C), out of range or of another dtype.
+        ValueError: one of `actions` (A, M) is masked in `allowed` (A, C), out of range or of another dtype.
     """
-    check_order_items(name, action, orders)
-    legal = action.legal(orders.values, allowed)
+    check_component_items(name, action, actions)
+    legal = action.legal(actions.values, allowed)
     if not legal.all():
         actor = int(legal.all(1).argmin())
-        problem = action.illegal_in_words(orders.values[actor], allowed[actor])
-        raise ValueError(f"action {name!r}: step {step_of(orders.offsets, actor)}: {problem}")
+        problem = action.illegal_in_words(actions.values[actor], allowed[actor])
+        raise ValueError(f"action {name!r}: step {step_of(actions.offsets, actor)}: {problem}")
     if counts_all:
-        flags = np.take_along_axis(allowed, orders.values + action.offsets[:-1], 1)
+        flags = np.take_along_axis(allowed, actions.values + action.offsets[:-1], 1)
         barred = np.argwhere(~flags & action.allows_something(allowed))
         if len(barred):
             actor, m = (int(place) for place in barred[0])
             raise ValueError(
-                f"action {name!r}: step {step_of(orders.offsets, actor)}: component"
-                f" {action.names[m]!r}: {orders.values[actor, m]} is not allowed (with composite='all' every"
+                f"action {name!r}: step {step_of(actions.offsets, actor)}: component"
+                f" {action.names[m]!r}: {actions.values[actor, m]} is not allowed (with composite='all' every"
                 " component counts for every kind)"
             )
 
 
-def check_order_items(name: str, action: MultiCategorical, orders: RaggedArray) -> None:
+def check_component_items(name: str, action: MultiCategorical, actions: RaggedArray) -> None:
     """Check dtype and shape of multi-discrete actions.
 
     Raises:
-        ValueError: `orders` are not integers, or have another shape.
+        ValueError: `actions` are not integers, or have another shape.
     """
-    if orders.inner_shape != action.item_shape or orders.dtype.kind != "i":
+    if actions.inner_shape != action.item_shape or actions.dtype.kind != "i":
         raise ValueError(
             f"action {name!r}: expected items of {len(action.sizes)} integers"
-            f" ({', '.join(action.names)}), got {orders.dtype} of shape {orders.inner_shape}"
+            f" ({', '.join(action.names)}), got {actions.dtype} of shape {actions.inner_shape}"
         )

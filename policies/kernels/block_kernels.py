@@ -12,7 +12,7 @@ attended values, and a number per row and head of which attention can compute it
 takes up a tile block by block and computes the rest of it again.
 
 The layer norms' scale g and shift h are folded into the linear map W, b that follows (`fold`): with the
-normalised x̂,
+normalized x̂,
 
     W (g x̂ + h) + b = W' x̂ + b',    W' = W diag(g),    b' = b + W h
 
@@ -73,10 +73,10 @@ class BlockParameters(NamedTuple):
 class BlockTiles(NamedTuple):
     """The start of a block's activations in the workspace, in lines of a tile, a feature per line."""
 
-    normal1: int  # d lines: the normalised input of attention
+    normal1: int  # d lines: the normalized input of attention
     qkv: int  # 3 d
     attended: int  # d
-    normal2: int  # d: the normalised input of the MLP
+    normal2: int  # d: the normalized input of the MLP
     slope: int  # 4 d: the MLP before its GELU, then the GELU's slopes
     active: int  # 4 d: the GELU's result
     inverse_roots1: int  # 1: of the first layer norm

@@ -46,7 +46,7 @@ from .tiles.tile_kernels import copy_floats, layer_norm, layer_norm_backward, ro
 #: Rows of a tile, few enough for their features to stay in the L1 cache.
 EMBEDDING_TILE = 64
 
-#: Normalised features are clipped to this many standard deviations.
+#: Normalized features are clipped to this many standard deviations.
 CLIP = 5.0
 
 _CLIP = np.float32(CLIP)
@@ -167,7 +167,7 @@ def _entity_type(table: Any, t: int, d: int, w: Any, destination: Any, turned: i
 
 @kernel
 def _normalize(kind: Any, start: int, rows: int, s: Any, x: int) -> None:
-    """Write x of `rows` entities from `start`, normalised and clipped, to `s` from place `x` on."""
+    """Write x of `rows` entities from `start`, normalized and clipped, to `s` from place `x` on."""
     values, w, features = kind.values, kind.w, kind.features
     shift, scale = kind.parameters, kind.parameters + features
     for i in range(rows):

@@ -20,11 +20,11 @@ from ..inputs.actors import (
     Drawn,
     actor_rows,
     check_choices,
-    check_order_items,
-    check_orders,
+    check_component_items,
+    check_components,
     no_choice,
+    no_component,
     no_entity,
-    no_order,
     not_selectable,
     selection_rows,
 )
@@ -174,7 +174,7 @@ class FusedChoices(FusedHead):
             chosen = np.zeros(len(index) * self.parts, np.int64)
         else:
             if self.conditional is not None:
-                check_order_items(self.name, self.conditional, actions)
+                check_component_items(self.name, self.conditional, actions)
             chosen = plain(actions.values.astype(np.int64, copy=False)).reshape(-1)
         arrays = ChoiceBatch(index, plain(mask.mask.values).reshape(-1), chosen)
         return HeadBatch(mask, plain(mask.actors.offsets), arrays)
@@ -190,11 +190,11 @@ class FusedChoices(FusedHead):
         log_probs = np.empty(count, np.float32)
         draws = np.zeros(0) if rng is None else rng.random(len(chosen))
         head, arrays = tuple(self._head(w)), tuple(batch.arrays)
-        stuck = draw_choices(head, arrays, x, 0, count, draws, log_probs, self._scratch(batch))
-        if stuck >= 0:
+        without_choice = draw_choices(head, arrays, x, 0, count, draws, log_probs, self._scratch(batch))
+        if without_choice >= 0:
             if self.conditional is not None:
-                raise no_order(self.name, self.conditional, batch.mask.mask, stuck)
-            raise no_choice(self.name, batch.mask.actors, stuck)
+                raise no_component(self.name, self.conditional, batch.mask.mask, without_choice)
+            raise no_choice(self.name, batch.mask.actors, without_choice)
         if self.conditional is not None:
             return Drawn(chosen.reshape(count, self.parts), log_probs)
         return Drawn(chosen, log_probs)
@@ -202,7 +202,7 @@ class FusedChoices(FusedHead):
     def refuse(self, batch: HeadBatch, actions: RaggedArray, actor: int) -> None:
         allowed = batch.mask.mask.values
         if self.conditional is not None:
-            check_orders(self.name, self.conditional, self.counts_all, actions, allowed)
+            check_components(self.name, self.conditional, self.counts_all, actions, allowed)
         else:
             check_choices(self.name, actions, allowed)
 
@@ -320,9 +320,9 @@ class FusedSelection(FusedHead):
         log_probs, entropies = np.empty(count, np.float32), np.empty(count, np.float32)
         draws = np.full(count, -1.0) if rng is None else rng.random(count)
         drawing = HeadBatch(batch.mask, batch.offsets, batch.arrays._replace(draws=draws))
-        stuck = self.evaluate(x, w, drawing, log_probs, entropies, 0, len(batch.offsets) - 1)
-        if stuck >= 0:
-            raise no_entity(self.name, batch.mask.actors, stuck)
+        without_choice = self.evaluate(x, w, drawing, log_probs, entropies, 0, len(batch.offsets) - 1)
+        if without_choice >= 0:
+            raise no_entity(self.name, batch.mask.actors, without_choice)
         return Drawn(batch.arrays.chosen, log_probs)
 
     def refuse(self, batch: HeadBatch, actions: RaggedArray, actor: int) -> None:

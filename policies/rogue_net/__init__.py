@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from .names import NamedModules as NamedModules
     from .network import RogueNetwork as RogueNetwork
     from .normalization import InputNorm as InputNorm
-    from .reference import convert_reference_weights as convert_reference_weights
     from .summary import Summary as Summary
     from .summary import impala_cost as impala_cost
 else:

@@ -13,13 +13,13 @@ from torch import Tensor, nn
 
 from ...envs import MultiCategorical
 from ...ragged import RaggedArray
-from ..inputs.actors import FORBIDDEN, Drawn, check_orders, no_order
+from ..inputs.actors import FORBIDDEN, Drawn, check_components, no_component
 from .config import Composite
 from .sampling import draw_choices
 from .tensors import as_tensor
 
 
-class CompositeOrders(nn.Module):
+class ConditionalChoices(nn.Module):
     """Distribution of conditional multi-discrete actions with logits (A, C).
 
     Components are independent given the kind.
@@ -64,25 +64,25 @@ class CompositeOrders(nn.Module):
         Same contract as `Distribution.draw`.
         """
         numbers, allowed, action = logits.cpu().double().numpy(), mask.values, self.action
-        orders, log_probs = np.zeros((len(numbers), len(self._sizes)), np.int64), np.zeros(len(numbers))
-        draws = None if rng is None else rng.random(orders.shape)
-        stuck = np.zeros(len(numbers), bool)
+        actions, log_probs = np.zeros((len(numbers), len(self._sizes)), np.int64), np.zeros(len(numbers))
+        draws = None if rng is None else rng.random(actions.shape)
+        without_choice = np.zeros(len(numbers), bool)
         for m, (start, stop) in enumerate(pairwise(action.offsets.tolist())):
             own = None if draws is None else draws[:, m]
             chosen, log_prob = draw_choices(numbers[:, start:stop], allowed[:, start:stop], own)
-            needed = action.used[orders[:, 0], m]
-            stuck |= needed & (chosen < 0)
+            needed = action.used[actions[:, 0], m]
+            without_choice |= needed & (chosen < 0)
             counts = (needed | self.counts_all) & (chosen >= 0)
-            orders[counts, m] = chosen[counts]
+            actions[counts, m] = chosen[counts]
             log_probs[counts] += log_prob[counts]
-        if stuck.any():
-            raise no_order(self.name, action, mask, int(stuck.argmax()))
-        return Drawn(orders, log_probs.astype(np.float32))
+        if without_choice.any():
+            raise no_component(self.name, action, mask, int(without_choice.argmax()))
+        return Drawn(actions, log_probs.astype(np.float32))
 
-    def evaluate(self, logits: Tensor, mask: RaggedArray, orders: RaggedArray) -> tuple[Tensor, Tensor]:
+    def evaluate(self, logits: Tensor, mask: RaggedArray, actions: RaggedArray) -> tuple[Tensor, Tensor]:
         """Return log-probabilities and entropies; same contract as `Distribution.evaluate`."""
-        action, allowed, chosen = self.action, mask.values, orders.values
-        check_orders(self.name, action, self.counts_all, orders, allowed)
+        action, allowed, chosen = self.action, mask.values, actions.values
+        check_components(self.name, action, self.counts_all, actions, allowed)
         something = action.allows_something(allowed)
         counts = something if self.counts_all else action.used[chosen[:, 0]]
         return self.outcome(

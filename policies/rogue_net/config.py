@@ -124,8 +124,8 @@ class Translation:
 class FourierFeatures:
     """Sines and cosines of positions as further features of the entities that have them.
 
-    A linear embedding of a coordinate can't tell near from far, nor one cell from the next; one of its sines
-    and cosines at several wavelengths can. Known as Fourier features (Tancik et al., arXiv:2006.10739).
+    A linear embedding of a coordinate can't separate near from far, nor one cell from the next; one of its
+    sines and cosines at several wavelengths can. Known as Fourier features (Tancik et al., arXiv:2006.10739).
     """
 
     features: tuple[str, ...]
@@ -250,8 +250,8 @@ class RogueNetConfig:
     global_features: GlobalFeatures = "entity"
     """"entity": one more row per step holds them; "concat": appended to every entity, as in the reference."""
     engine: Engine = "auto"
-    """What computes the network: "fused" kernels on the CPU, "torch", or "graphs" (arrays of fixed shapes,
-    with CUDA graphs on a GPU). "auto": fused on the CPU where it is faster, else torch."""
+    """Engine that computes the network: "fused" kernels on the CPU, "torch", or "graphs" (arrays of fixed
+    shapes, with CUDA graphs on a GPU). "auto": fused on the CPU where it is faster, else torch."""
     attention: str = "auto"
     """Deprecated: use `engine`. "numba", "sorted" and "padded" of version 0.1 select engine "torch"."""
     squash: bool = False
@@ -259,8 +259,8 @@ class RogueNetConfig:
     log_std_init: float = 0.0
     """Continuous actions: log of the first standard deviation, in units of half the range of the bounds."""
     composite: Composite = "used"
-    """Composite orders: which components count in log-probabilities and entropies, those that the kind uses
-    or, as in Gym-μRTS, all."""
+    """Components of conditional multi-discrete actions that count in log-probabilities and entropies: those
+    that the kind uses or, as in Gym-μRTS, all."""
     separate_value_net: bool = False
     """Embedding and blocks of its own for the value function."""
     value_d_model: int | None = None

@@ -31,7 +31,7 @@ from ..inputs.rows import RowLayout
 from ..policy import ActResult, Evaluation, Explanation
 from .attention import length_groups
 from .blocks import Backbone
-from .composite import CompositeOrders
+from .composite import ConditionalChoices
 from .config import RogueNetConfig, from_options
 from .embedding import Embedding
 from .explanation import check_one_step, entities_of_rows, watch_attention
@@ -101,8 +101,8 @@ class RogueNetwork(nn.Module):
             case Continuous():
                 return GaussianHead(name, action, self.settings)
             case MultiCategorical():
-                orders = CompositeOrders(name, action, self.settings.composite)
-                return LogitsHead(orders, action.num_choices, self.settings.d_model, False)
+                distribution = ConditionalChoices(name, action, self.settings.composite)
+                return LogitsHead(distribution, action.num_choices, self.settings.d_model, False)
             case SelectEntity():
                 return SelectEntityHead(name, self.settings.d_model, self.settings.d_qk)
         raise TypeError(f"action {name!r}: RogueNet has no head for {action!r}")
@@ -137,15 +137,11 @@ class RogueNetwork(nn.Module):
     ) -> ActResult:
         """Choose an action for every actor from `rng`, or (None) the most probable."""
         x, rows, values = self.encode(prepared)  # (N, D), _, (B,)
-        actions, log_probs, drawn = {}, {}, {}
-        for name in self.action_heads.names:
-            actors = masks[name].actors
-            chosen: Drawn = self.action_heads[name].draw(x, rows, masks[name], rng)  # type: ignore[operator]
-            actions[name] = actors.with_values(chosen.actions)
-            log_probs[name] = actors.with_values(chosen.log_probs)
-            if chosen.drawn is not None:
-                drawn[name] = actors.with_values(chosen.drawn)
-        return ActResult(actions, log_probs, values.float().cpu().numpy(), drawn)
+        draws: dict[str, Drawn] = {
+            name: self.action_heads[name].draw(x, rows, masks[name], rng)  # type: ignore[operator]
+            for name in self.action_heads.names
+        }
+        return ActResult.from_draws(draws, masks, values.float().cpu().numpy())
 
     def assess(
         self, prepared: Prepared, masks: Mapping[str, ActionMask], actions: Mapping[str, RaggedArray]

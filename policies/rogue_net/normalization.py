@@ -1,4 +1,4 @@
-"""Input normalization by running statistics, which move only when told to."""
+"""Input normalization by running statistics, updated only by an explicit call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..kernels.embedding_kernels import CLIP
 
 
 class InputNorm(nn.Module):
-    """x -> clip((x - mean) / std, ±5) per feature, with the mean and the deviation of all rows seen so far.
+    """x -> clip((x - mean) / std, ±5) per feature, with mean and standard deviation of all rows so far.
 
     Two sets A and B are joined as in Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for
     computing sample variances" (1979): with δ = mean_B - mean_A and n = n_A + n_B,
@@ -87,7 +87,7 @@ class InputNorm(nn.Module):
         return mean, squares_sum
 
     def join(self, rows: Moments) -> None:
-        """Take in rows; what `forward` does stays the same until `refresh`."""
+        """Take in rows; `forward` computes the same until `refresh`."""
         count, mean = float(self.count), self.mean.double().cpu().numpy()
         total = count + rows.count
         delta = rows.mean - mean
@@ -97,7 +97,7 @@ class InputNorm(nn.Module):
         self.mean.copy_(torch.from_numpy(mean + delta * (rows.count / total)))
 
     def refresh(self) -> None:
-        """Derive what `forward` uses from the statistics."""
+        """Derive shift and scale of `forward` from the statistics."""
         shift, scale = shift_and_scale(float(self.count), *self._sums())
         self.shift.copy_(torch.from_numpy(shift))
         self.scale.copy_(torch.from_numpy(scale))
@@ -112,7 +112,7 @@ def take_in(
     batch: Mapping[str, Sequence[FeatureColumns]],
     features: Mapping[str, Sequence[str]],
 ) -> None:
-    """Move the statistics of each type by its rows in `batch`; what `forward` does stays until `refresh`.
+    """Update the statistics of each type by its rows in `batch`; `forward` computes the same until `refresh`.
 
     Args:
         norms: by type.

@@ -1,4 +1,4 @@
-"""Relative position encoding: learned keys and values for where one entity lies as seen from another."""
+"""Relative position encoding: learned keys and values per offset from one entity to another."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from ..inputs.prepare import GLOBAL, Prepared
 from .config import RelativePosition
 from .normalization import InputNorm
 from .tensors import as_tensor
+
+#: Buckets of pairs (b, M, M) int64, and their weights of the same shape or one for all.
+Bucket = tuple[Tensor, Tensor | float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,11 +136,10 @@ class RelativeEncoding(nn.Module):
         values: Tensor | float = 0.0
         for bucket, weight in self._buckets(offsets, here.heading):
             of_kind = bucket + kind * self.config.num_buckets if self.config.per_entity_values else bucket
-            if weight is None:
-                keys, values = keys + self.keys[bucket], values + self.values[of_kind]
-            else:
-                keys = keys + self.keys[bucket] * weight[..., None]
-                values = values + self.values[of_kind] * weight[..., None]
+            key, value = self.keys[bucket], self.values[of_kind]
+            if isinstance(weight, Tensor):
+                key, value = key * weight[..., None], value * weight[..., None]
+            keys, values = keys + key, values + value
         if self.offset_norm is not None:
             seen = self.offset_norm(_with_length(offsets))
             which = here.kind if self.config.per_entity_projections else torch.zeros_like(here.kind)
@@ -166,7 +168,7 @@ class RelativeEncoding(nn.Module):
         return gate
 
     def update(self, places: Places, indices: list[tuple[Tensor, Tensor | None]]) -> None:
-        """Move the statistics of offsets by all pairs of the groups (rows (b, M), real slots (b, M))."""
+        """Update the statistics of offsets by all pairs of the groups (rows (b, M), real slots (b, M))."""
         if self.offset_norm is None:
             return
         seen = InputNorm(self.offset_norm.mean.numel())
@@ -181,30 +183,20 @@ class RelativeEncoding(nn.Module):
 
     # -- buckets --------------------------------------------------------------------------------------------
 
-    def _buckets(self, offsets: Tensor, heading: Tensor) -> list[tuple[Tensor, Tensor | None]]:
-        """The bucket of each pair (b, M, M), or several with weights that sum to 1."""
+    def _buckets(self, offsets: Tensor, heading: Tensor) -> list[Bucket]:
+        """Return the bucket of each pair (b, M, M), or several with weights that sum to 1."""
         config = self.config
         if not (config.radial or config.distance):
-            return [(self._grid(offsets), None)]
-        angles = self._angle(offsets, heading) if config.radial else [(None, None)]
-        distances = self._distance(offsets) if config.distance else [(None, None)]
+            return [(self._grid(offsets), 1.0)]
+        first: list[Bucket] = [(offsets.new_zeros((), dtype=torch.int64), 1.0)]
+        angles = self._angle(offsets, heading) if config.radial else first
+        distances = self._distance(offsets) if config.distance else first
         stride = config.extent[0] if config.radial else 1
-        buckets: list[tuple[Tensor, Tensor | None]] = []
-        for distance, distance_weight in distances:
-            for angle, angle_weight in angles:
-                if angle is None or distance is None:
-                    bucket = angle if distance is None else distance
-                    weight = angle_weight if distance is None else distance_weight
-                else:
-                    bucket = angle + distance * stride
-                    weight = (
-                        None
-                        if angle_weight is None or distance_weight is None
-                        else angle_weight * distance_weight
-                    )
-                assert bucket is not None
-                buckets.append((bucket, weight))
-        return buckets
+        return [
+            (angle + distance * stride, angle_weight * distance_weight)
+            for distance, distance_weight in distances
+            for angle, angle_weight in angles
+        ]
 
     def _grid(self, offsets: Tensor) -> Tensor:
         bucket, stride = torch.zeros_like(offsets[..., 0], dtype=torch.int64), 1
@@ -213,22 +205,22 @@ class RelativeEncoding(nn.Module):
             bucket, stride = bucket + cell * stride, stride * (2 * extent + 1)
         return bucket
 
-    def _angle(self, offsets: Tensor, heading: Tensor) -> list[tuple[Tensor | None, Tensor | None]]:
+    def _angle(self, offsets: Tensor, heading: Tensor) -> list[Bucket]:
         number = self.config.extent[0]
         angle = torch.atan2(offsets[..., 1], offsets[..., 0]) - heading[:, :, None]
         turn = torch.remainder(angle / (2 * math.pi), 1.0) * number
         low = turn.long() % number  # a remainder of nearly 1 can round up to `number`
         if not self.config.interpolate:
-            return [(low, None)]
+            return [(low, 1.0)]
         part = turn - turn.floor()
         return [(low, 1 - part), ((low + 1) % number, part)]
 
-    def _distance(self, offsets: Tensor) -> list[tuple[Tensor | None, Tensor | None]]:
+    def _distance(self, offsets: Tensor) -> list[Bucket]:
         last = self.config.extent[-1] - 1
         distance = (torch.linalg.vector_norm(offsets, dim=-1) / self.config.scale).clamp(max=last)
         low = distance.long()
         if not self.config.interpolate:
-            return [(low, None)]
+            return [(low, 1.0)]
         part = distance - low
         return [(low, 1 - part), ((low + 1).clamp(max=last), part)]
 

@@ -104,7 +104,7 @@ def summarize(
     """Count the parameters of `net`, and the multiply-adds of a step with `entity_counts` entities per type.
 
     `actors`: how many act per action, 1 unless said; a select-entity action may pick any entity.
-    Normalisation, activations, softmax, translation, the waves of Fourier features and a relative position
+    Normalization, activations, softmax, translation, the waves of Fourier features and a relative position
     encoding are not counted.
 
     Raises:

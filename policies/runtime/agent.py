@@ -1,4 +1,4 @@
-"""`Agent`: a trained network that decides for a game, one step or many at a time."""
+"""`Agent`: a trained network that chooses the actions of a game, one step or many at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Choice = TypeVar("_Choice", bound=Enum)
 
 
 class Agent:
-    """Decides what to do; `load_agent` makes one of a checkpoint.
+    """Chooses actions; `load_agent` makes one of a checkpoint.
 
         agent = ez.load_agent("runs/first")
         observation, _ = env.reset()
@@ -67,7 +67,7 @@ class Agent:
         rng: np.random.Generator | type[Enum] | None = None,
         deterministic: bool = False,
     ) -> Any:
-        """Decide for everybody who may act.
+        """Choose an action for every actor.
 
         Args:
             seen: a batch of steps, as vector environments show them; or one step, either the dict that an
@@ -110,8 +110,8 @@ class Agent:
         resolved = self._resolver.resolve(seen)
         batch = self._reader.read(resolved.plain(self._reader.space))
         result = self._network.act(batch, rng, deterministic)
-        orders = {name: chosen.values for name, chosen in result.actions.items()}
-        return self._resolver.dispatch(resolved, orders)
+        actions = {name: chosen.values for name, chosen in result.actions.items()}
+        return self._resolver.dispatch(resolved, actions)
 
     def choose(
         self,

@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 from ...envs import EntitySpace
 from ...envs.spaces.space_schema import space_from_schema
 from ..checkpoint import (
-    MALFORMED,
-    CheckpointError,
     StoredCheckpoint,
-    in_short,
+    malformed_means,
     newest_checkpoint,
     read_stored,
 )
@@ -48,14 +46,10 @@ def load_agent(path: str | Path, seed: int | None = None) -> Agent:
     """
     path = newest_checkpoint(path)
     checkpoint = read_stored(path, safetensors.numpy.load, "policy")
-    try:
+    with malformed_means(f"checkpoint {path} does not describe a network"):
         check_declared_sizes(checkpoint)
         space = space_from_schema(checkpoint.metadata["spaces"])
         network = _network(space, checkpoint)
-    except CheckpointError:
-        raise
-    except MALFORMED as error:
-        raise CheckpointError(f"checkpoint {path} does not describe a network: {in_short(error)}") from error
     return Agent(network, space, seed)
 
 

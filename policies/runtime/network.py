@@ -14,18 +14,14 @@ from ..inputs.moments import shift_and_scale
 from ..inputs.prepare import Inputs
 from ..kernels.fused_network import FusedNetwork
 from ..kernels.parameter_layout import Entry, escaped
-from ..policy import ActResult
+from ..policy import ActingPolicy, ActResult
 from ..rogue_net.config import RogueNetConfig
 
 Arrays = Mapping[str, NDArray[Any]]
 
 
-class Network(Protocol):
+class Network(ActingPolicy, Protocol):
     """Interface of the networks of an `Agent`."""
-
-    def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
-        """Choose an action for every actor; same contract as `Policy.act`."""
-        ...
 
     def value(self, batch: EntityBatch) -> NDArray[np.float32]:
         """Return the values (B,); same contract as `Policy.value`."""

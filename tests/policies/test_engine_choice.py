@@ -156,7 +156,7 @@ def trained(net: RogueNet, batch: EntityBatch) -> list[Tensor]:
     advantages, returns = rng.standard_normal((2, len(batch))).astype(np.float32)
     samples = Samples(batch, got.drawn, got.log_probs, got.values, advantages, returns)
     config = PPOConfig(learning_rate=0.01)
-    learner = make_learner(net, net, make_optimizer(net.parameters(), config, torch.device("cpu")), config)
+    learner = make_learner(net, make_optimizer(net.parameters(), config, torch.device("cpu")), config)
     for _ in range(3):
         learner.step(samples, 0.02)
     return [tensor.detach().clone() for tensor in net.state_dict().values()]

@@ -12,10 +12,11 @@ import torch
 from entitize import RogueNet
 from entitize.envs import Categorical, EntityActionSpace, EntityBatch, EntityBatchSpace, EntitySpace
 from entitize.policies import RogueNetConfig
-from entitize.policies.rogue_net import NamedModules, RelativePosition, Translation, convert_reference_weights
+from entitize.policies.rogue_net import NamedModules, RelativePosition, Translation
 from entitize.ragged import RaggedArray
 
 from facts import raises, warns
+from reference_weights import convert_reference_weights
 
 RICH = {
     "d_model": 24,

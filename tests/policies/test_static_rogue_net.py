@@ -11,7 +11,6 @@ from entitize import RogueNet
 from entitize.envs import EntityBatch, concatenate_batches
 from entitize.policies.engines.graphs import (
     WARM_UP,
-    Capabilities,
     Capacities,
     Capacity,
     Field,
@@ -21,9 +20,9 @@ from entitize.policies.engines.graphs import (
     Staging,
     StaticForm,
     Tiles,
-    capabilities,
     choose_path,
     cuda,
+    has_varlen,
     rounded_up,
 )
 from entitize.policies.inputs import RowLayout
@@ -177,25 +176,24 @@ def test_variable_length_attention_gets_the_steps_as_sequences(
 
 
 def test_the_attention_path_follows_from_what_there_is() -> None:
-    has, lacks = Capabilities(True), Capabilities(False)
-    assert choose_path(has, torch.bfloat16, 8, 256) == "varlen"
-    assert choose_path(lacks, torch.bfloat16, 8, 256) == "tiles"
-    assert choose_path(has, torch.float32, 8, 256) == "tiles"
-    assert choose_path(has, torch.bfloat16, 4, 256) == "tiles"
-    assert choose_path(has, torch.bfloat16, 264, 256) == "tiles"
-    assert choose_path(has, torch.bfloat16, 8, 128) == "tiles"
-    assert capabilities(CPU) == lacks
+    assert choose_path(True, torch.bfloat16, 8, 256) == "varlen"
+    assert choose_path(False, torch.bfloat16, 8, 256) == "tiles"
+    assert choose_path(True, torch.float32, 8, 256) == "tiles"
+    assert choose_path(True, torch.bfloat16, 4, 256) == "tiles"
+    assert choose_path(True, torch.bfloat16, 264, 256) == "tiles"
+    assert choose_path(True, torch.bfloat16, 8, 128) == "tiles"
+    assert not has_varlen(CPU)
 
 
 @pytest.mark.parametrize(("capability", "varlen"), [((7, 5), False), ((8, 0), True), ((9, 0), True)])
-def test_capabilities_of_gpus(
+def test_gpus_with_variable_length_attention(
     monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], varlen: bool
 ) -> None:
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
-    assert capabilities.__wrapped__(torch.device("cuda")).varlen == varlen
+    assert has_varlen.__wrapped__(torch.device("cuda")) == varlen
     monkeypatch.setattr("entitize.policies.engines.graphs.static_attention.find_spec", lambda name: None)
-    assert not capabilities.__wrapped__(torch.device("cuda")).varlen
+    assert not has_varlen.__wrapped__(torch.device("cuda"))
 
 
 def test_bfloat16_is_near_and_leaves_parameters_and_results_in_float32(
@@ -308,9 +306,8 @@ def test_a_capacity_is_captured_once_and_again_when_the_parameters_moved(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     fake, state = FakeGraphs(monkeypatch, 2), {"token": 0}
-    graphs = Graphs(
-        lambda capacity, block: block[:2].float() * capacity[0][1], CPU, lambda: state["token"], captures=True
-    )
+    graphs = Graphs(lambda capacity, block: block[:2].float() * capacity[0][1], CPU, lambda: state["token"])
+    graphs.captures = True
     results = []
     for i in range(10):
         for size in (3, 5):

@@ -87,7 +87,7 @@ def test_gradients_are_those_of_float64(engine: str, separate: bool, tmp_path: P
     found = demonstrations.gather(demonstrations.learned)
     expected = exact_loss(net, found, config)
     kind = FusedCloningLearner if engine == "fused" else TorchCloningLearner
-    learner = kind(net, net, torch.optim.AdamW(net.parameters()), config)
+    learner = kind(net, torch.optim.AdamW(net.parameters()), config)
     drawn = type(found)(found.observations, net.as_drawn(found.actions), found.returns)
     net.zero_grad()
     losses = learner.differentiate(drawn)

@@ -178,12 +178,12 @@ def test_a_checkpoint_of_something_else_leaves_the_trainer_unchanged(
         (lambda _, t: t.pop("trainer"), ["trainer", "KeyError"]),
         (lambda m, _: m["rng"].update(bit_generator="MT19937"), ["trainer"]),
     ]
-    before = {name: tensor.clone() for name, tensor in trainer.module.state_dict().items()}
+    before = {name: tensor.clone() for name, tensor in trainer.policy.state_dict().items()}
     for change, facts in changes:
         with raises(CheckpointError, *facts):
             trainer.restore(altered(change))
         assert trainer.step == 96
-        for name, tensor in trainer.module.state_dict().items():
+        for name, tensor in trainer.policy.state_dict().items():
             assert torch.equal(tensor, before[name])
     trainer.restore(good)
 
@@ -225,7 +225,7 @@ def test_an_optimizer_of_ones_own_keeps_its_learning_rates_and_goes_on_after_a_r
     np.testing.assert_allclose(rates, expected, rtol=1e-6)
     other = trainer(-1)  # the same parameters in another order
     other.restore(checkpoint_paths(tmp_path / "checkpoints")[-1])
-    for ours, theirs in zip(whole.module.parameters(), other.module.parameters(), strict=True):
+    for ours, theirs in zip(whole.policy.parameters(), other.policy.parameters(), strict=True):
         saved, found = whole.optimizer.state[ours], other.optimizer.state[theirs]
         assert saved.keys() == found.keys()
         assert all(torch.equal(saved[name], found[name]) for name in saved)

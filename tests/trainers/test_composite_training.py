@@ -153,13 +153,13 @@ def test_a_resumed_run_is_bit_equal_and_a_loaded_network_acts_alike(composite: s
     resumed = PPO(make_net(composite=composite), Errands(4), CONFIG, tmp_path / "parts", resume=True)
     resumed.train()
     assert resumed.step == whole.step == 96
-    for one, other in zip(whole.module.parameters(), resumed.module.parameters(), strict=True):
+    for one, other in zip(whole.policy.parameters(), resumed.policy.parameters(), strict=True):
         assert torch.equal(one, other)
     loaded = load_policy(tmp_path / "parts")
     assert loaded.observation_space == SPACE and loaded.action_space == ACTIONS
     assert loaded.config["composite"] == composite
     batch, _ = Errands(4).reset(seed=3)
-    results = [net.act(batch, np.random.default_rng(1)) for net in (whole.module.eval(), loaded)]
+    results = [net.act(batch, np.random.default_rng(1)) for net in (whole.policy.eval(), loaded)]
     assert results[0].actions == results[1].actions and results[0].log_probs == results[1].log_probs
 
 

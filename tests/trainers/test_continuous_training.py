@@ -168,12 +168,12 @@ def test_a_resumed_run_is_bit_equal_and_a_loaded_network_acts_alike(squash: bool
     resumed = PPO(make_net(squash=squash), Reach(4), CONFIG, tmp_path / "parts", resume=True)
     resumed.train()
     assert resumed.step == whole.step == 96
-    for one, other in zip(whole.module.parameters(), resumed.module.parameters(), strict=True):
+    for one, other in zip(whole.policy.parameters(), resumed.policy.parameters(), strict=True):
         assert torch.equal(one, other)
     loaded = load_policy(tmp_path / "parts")
     assert loaded.observation_space == SPACE and loaded.action_space == ACTIONS
     batch, _ = Reach(4).reset(seed=3)
-    results = [net.act(batch, np.random.default_rng(1)) for net in (whole.module.eval(), loaded)]
+    results = [net.act(batch, np.random.default_rng(1)) for net in (whole.policy.eval(), loaded)]
     assert results[0].actions == results[1].actions and results[0].drawn == results[1].drawn
 
 

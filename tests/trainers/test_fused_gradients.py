@@ -65,7 +65,7 @@ def differentiate(
     net: RogueNet, samples: Samples, counts: Counts, config: PPOConfig, ent_coef: float = 0.03
 ) -> dict[str, float]:
     """The losses by the fused learner, which adds the gradients to the network's."""
-    return FusedLearner(net, net, AdamW(net.parameters()), config).differentiate(samples, counts, ent_coef)
+    return FusedLearner(net, AdamW(net.parameters()), config).differentiate(samples, counts, ent_coef)
 
 
 def expected_of(

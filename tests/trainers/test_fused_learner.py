@@ -151,12 +151,12 @@ def test_gradients_by_kernels_equal_those_of_autograd(microbatch_size: int | Non
     trainer = minesweeper_trainer(microbatch_size=microbatch_size)
     samples = trainer.collect()
     trainer.update()
-    module = copy.deepcopy(trainer.module)  # which must not share the original's gradients
+    module = copy.deepcopy(trainer.policy)  # which must not share the original's gradients
     counts, found = count(samples, False), []
     assert isinstance(module, RogueNet)
     frozen = next(iter(module.parameters())).requires_grad_(False)
     for kind in (FusedLearner, TorchLearner):
-        learner = kind(module, module, trainer.optimizer, trainer.config)
+        learner = kind(module, trainer.optimizer, trainer.config)
         module.zero_grad()
         for part in samples.split(microbatch_size):
             learner.differentiate(part, counts, 0.01)
@@ -199,11 +199,11 @@ def test_an_edited_loss_is_what_is_trained(
     assert isinstance(trainer.learner, FusedLearner)
     for loss in (ppo_losses, halved, ppo_losses):
         monkeypatch.setattr("entitize.trainers.learners.torch_learner.ppo_losses", loss)
-        trainer.module.zero_grad()
+        trainer.policy.zero_grad()
         with caplog.at_level("WARNING"):
             trainer.learner.differentiate(samples, counts, 0.01)
             trainer.learner.differentiate(samples, counts, 0.01)
-        gradients.append([p.grad.clone() for p in trainer.module.parameters() if p.grad is not None])
+        gradients.append([p.grad.clone() for p in trainer.policy.parameters() if p.grad is not None])
     for whole, half, again in zip(*gradients, strict=True):
         torch.testing.assert_close(half, whole / 2, rtol=1e-4, atol=1e-6)
         torch.testing.assert_close(again, whole, rtol=1e-4, atol=1e-6)

@@ -48,8 +48,8 @@ def assert_same_training(one: PPO, other: PPO, updates: int) -> None:
         assert ours.keys() == theirs.keys()
         for name, value in theirs.items():
             np.testing.assert_allclose(ours[name], value, rtol=2e-5, atol=2e-6, err_msg=name)
-    for name, tensor in other.module.state_dict().items():
-        torch.testing.assert_close(one.module.state_dict()[name], tensor, rtol=1e-5, atol=1e-6, msg=name)
+    for name, tensor in other.policy.state_dict().items():
+        torch.testing.assert_close(one.policy.state_dict()[name], tensor, rtol=1e-5, atol=1e-6, msg=name)
 
 
 @pytest.mark.parametrize(
@@ -98,10 +98,10 @@ def test_a_step_that_is_not_finite_is_undone() -> None:
     trainer.update()
     samples = trainer.collect()
     samples.returns[5] = np.inf
-    before = {name: tensor.clone() for name, tensor in trainer.module.state_dict().items()}
+    before = {name: tensor.clone() for name, tensor in trainer.policy.state_dict().items()}
     with raises(NonFiniteError, "value_loss", "inf"):
         trainer.update()
-    for name, tensor in trainer.module.state_dict().items():
+    for name, tensor in trainer.policy.state_dict().items():
         torch.testing.assert_close(tensor, before[name], rtol=0, atol=0)
 
 
@@ -154,16 +154,16 @@ def test_networks_without_fixed_shapes_are_left_to_torch(caplog: pytest.LogCaptu
 def test_precision_bf16_needs_the_graphs_engine() -> None:
     trainer, config = trainer_of(CONFIG, False), replace(CONFIG, precision="bf16")
     with raises(ValueError, "precision", "bf16", "engine='graphs'"):
-        make_learner(trainer.policy, trainer.module, trainer.optimizer, config)
+        make_learner(trainer.policy, trainer.optimizer, config)
 
 
 def test_devices_and_precisions() -> None:
     module = torch.nn.Linear(2, 2)
-    assert place(module, PPOConfig()).type == place(module, PPOConfig(device="cpu")).type == "cpu"
+    assert place(module, "auto").type == place(module, "cpu").type == "cpu"
     with raises(ValueError, "cuda:99"):
-        place(module, PPOConfig(device="cuda:99"))
+        place(module, "cuda:99")
     with raises(ValueError, "precision", "bf16"):
-        place(module, PPOConfig(precision="bf16"))
+        place(module, "auto", "bf16")
     for wrong in ({"device": "gpu"}, {"precision": "fp16"}):
         with raises(ValueError, next(iter(wrong))):
             PPOConfig(**wrong)

@@ -176,7 +176,7 @@ def test_a_resumed_run_knows_who_was_idle(toy_policy: Any, waiting_venv: Any, tm
     )
     resumed.train()
     assert (resumed.step, resumed.updates) == (whole.step, whole.updates)
-    for one, other in zip(whole.module.parameters(), resumed.module.parameters(), strict=True):
+    for one, other in zip(whole.policy.parameters(), resumed.policy.parameters(), strict=True):
         assert torch.equal(one, other)
     assert resumed.episodes.summary() == whole.episodes.summary()
 

@@ -22,8 +22,8 @@ def test_training_goes_the_same_way_with_torchs_loss_and_optimizer(monkeypatch: 
         trainer = PPO(policy, venv, config)
         if by_torch:
             monkeypatch.setattr("entitize.trainers.learners.torch_learner.clip_gradients", torch_clip)
-            optimizer = torch.optim.AdamW(trainer.module.parameters(), eps=1e-5, weight_decay=0.0)
-            trainer.learner = TorchLearner(trainer.policy, trainer.module, optimizer, trainer.config)
+            optimizer = torch.optim.AdamW(trainer.policy.parameters(), eps=1e-5, weight_decay=0.0)
+            trainer.learner = TorchLearner(trainer.policy, optimizer, trainer.config)
         returns, first = [], []
 
         def note(trainer: PPO, metrics: dict[str, float]) -> None:

@@ -36,7 +36,7 @@ def test_a_resumed_run_on_a_native_game_is_bit_equal(name: str, options: Any, tm
     resumed = PPO(network(whole.venv, 2), make_vec(name, 4, **options), config, tmp_path, resume=True)
     assert resumed.step == 48
     resumed.train()
-    weights = zip(whole.module.state_dict().items(), resumed.module.state_dict().values(), strict=True)
+    weights = zip(whole.policy.state_dict().items(), resumed.policy.state_dict().values(), strict=True)
     for (key, left), right in weights:
         assert torch.equal(left, right), key
     states: list[Any] = [trainer.venv.get_state() for trainer in (whole, resumed)]  # type: ignore[attr-defined]
@@ -52,7 +52,7 @@ def test_a_checkpoint_before_the_first_step_resumes_at_the_start(tmp_path: Path)
     trainer = PPO(network(resumed, 2), resumed, config, tmp_path, resume=True)
     for one in (without, trainer):
         one.train(progress=False)
-    weights = zip(without.module.parameters(), trainer.module.parameters(), strict=True)
+    weights = zip(without.policy.parameters(), trainer.policy.parameters(), strict=True)
     assert all(torch.equal(left, right) for left, right in weights)
 
 
@@ -72,9 +72,9 @@ def test_two_threads_train_as_one_does_and_each_time_alike(monkeypatch: pytest.M
         assert max(shares) == threads
         runs.append(trainer)
     one, two, again = runs
-    for name, weights in two.module.state_dict().items():
-        assert torch.equal(weights, again.module.state_dict()[name]), name
-        torch.testing.assert_close(weights, one.module.state_dict()[name], rtol=1e-3, atol=1e-4)
+    for name, weights in two.policy.state_dict().items():
+        assert torch.equal(weights, again.policy.state_dict()[name]), name
+        torch.testing.assert_close(weights, one.policy.state_dict()[name], rtol=1e-3, atol=1e-4)
     assert one.episodes.finished == two.episodes.finished > 0, "rounding has changed no action"
 
 

@@ -209,7 +209,7 @@ def test_a_resumed_run_has_the_same_opponents_and_goes_on_in_the_same_way(
     assert len(parts.pool.past) == 3 and sum(past.games for past in parts.pool.past) > 5
     for one, other in zip(whole.pool.past, parts.pool.past, strict=True):
         assert torch.equal(weights_of(one.policy), weights_of(other.policy))
-    assert torch.equal(weights_of(whole.trainer.module), weights_of(parts.trainer.module))
+    assert torch.equal(weights_of(whole.trainer.policy), weights_of(parts.trainer.policy))
 
 
 def test_past_selves_grow_by_the_learners_steps_and_are_logged(

@@ -342,7 +342,7 @@ def test_statistics_and_weights_that_are_not_finite_are_named(toy_policy: Any, t
     )
     with raises(NonFiniteError, "update"):
         exploding.train()
-    assert all(bool(torch.isfinite(p).all()) for p in exploding.module.parameters())
+    assert all(bool(torch.isfinite(p).all()) for p in exploding.policy.parameters())
 
 
 def test_features_whose_sum_overflows_are_still_finite(make_toy_batch: Any) -> None:
@@ -401,5 +401,5 @@ def test_an_error_in_a_rollout_loses_no_update(toy_policy: Any, toy_venv: Any, t
         policy.paint += 1
     again = PPO(policy, toy_venv(4), CONFIG, tmp_path, resume=True)
     assert (again.step, again.updates) == (24, 1)
-    for ours, theirs in zip(trainer.module.parameters(), again.module.parameters(), strict=True):
+    for ours, theirs in zip(trainer.policy.parameters(), again.policy.parameters(), strict=True):
         assert torch.equal(ours, theirs)

@@ -155,7 +155,7 @@ def trainer(seed: int, lanes: int = 4) -> PPO:
 
 def test_a_policy_of_several_ranks_is_trained_alone() -> None:
     one = trainer(0)
-    Ranks(0, 2).share_statistics(one.module)  # as an earlier trainer did, whose process group has ended
+    Ranks(0, 2).share_statistics(one.policy)  # as an earlier trainer did, whose process group has ended
     alone = PPO(one.policy, one.venv, one.config)
     alone.collect()
     assert alone.update()["losses/entropy"] > 0

@@ -45,7 +45,7 @@ def stop_at(step: int) -> Any:
 
 def assert_equal_states(one: PPO, other: PPO) -> None:
     for (name, left), right in zip(
-        one.module.state_dict().items(), other.module.state_dict().values(), strict=True
+        one.policy.state_dict().items(), other.policy.state_dict().values(), strict=True
     ):
         assert torch.equal(left, right), name
     moments = [trainer.optimizer.state_dict()["state"] for trainer in (one, other)]

@@ -145,8 +145,8 @@ def test_the_trainer_learns_from_normalised_rewards_and_logs_raw_ones(
     }
     normalizer = RewardNormalizer(4, 0.99)
     samples = {on: trainer.collect() for on, trainer in trainers.items()}
-    buffer = trainers[True].collector.buffer
-    np.testing.assert_array_equal(buffer.rewards, trainers[False].collector.buffer.rewards)
+    buffer = trainers[True].collector.player.buffer
+    np.testing.assert_array_equal(buffer.rewards, trainers[False].collector.player.buffer.rewards)
     rewards = normalizer.normalize(buffer.rewards, buffer.terminated | buffer.truncated, buffer.active)
     following = trainers[True].policy.value(trainers[True].collector.shown.active_steps())  # type: ignore[union-attr]
     values = buffer.last_values.copy()
@@ -183,7 +183,7 @@ def test_a_resumed_run_is_bit_equal_to_an_uninterrupted_one(
     assert whole.collector.reward_normalizer is not None and resumed.collector.reward_normalizer is not None
     for name, array in whole.collector.reward_normalizer.state().items():
         np.testing.assert_array_equal(array, resumed.collector.reward_normalizer.state()[name], err_msg=name)
-    for ours, theirs in zip(whole.module.parameters(), resumed.module.parameters(), strict=True):
+    for ours, theirs in zip(whole.policy.parameters(), resumed.policy.parameters(), strict=True):
         assert ours.equal(theirs)
 
 

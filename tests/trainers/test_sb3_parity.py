@@ -121,7 +121,7 @@ def test_one_update_of_both_has_the_same_loss_and_gradients(game: str, learned: 
     for optimised in (model.policy, network):
         optimised.optimizer = torch.optim.SGD(optimised.parameters(), lr=1.0)
     model.lr_schedule = lambda _: 1.0
-    learner = make_learner(network, network, network.optimizer, config)
+    learner = make_learner(network, network.optimizer, config)
     losses = learner.step(samples, config.ent_coef)
     network.update_normalization(samples.observations)
     model.train()

@@ -200,8 +200,8 @@ def test_a_resumed_run_is_bit_equal_and_needs_no_other_folder(stateful_toy_venv:
     parts = PPO(fresh, stateful_toy_venv(4), config, tmp_path / "parts", resume=True)
     assert parts.step == 96
     parts.train(progress=False)
-    for name, tensor in whole.module.state_dict().items():
-        assert torch.equal(tensor, parts.module.state_dict()[name]), name
+    for name, tensor in whole.policy.state_dict().items():
+        assert torch.equal(tensor, parts.policy.state_dict()[name]), name
     logs = [read_metrics(tmp_path / part / "metrics.jsonl") for part in ("whole", "parts")]
     for left, right in zip(*logs, strict=True):
         assert left["losses/loss"] == right["losses/loss"]
@@ -236,10 +236,10 @@ def test_a_starting_policy_is_checked_before_anything_changes(
         tensors["environments"] = {"nothing": torch.zeros(1)}
     broken = write_checkpoint(tmp_path / "broken", 0, tensors, metadata)
     assert trainer.collector.start is not None
-    before = {name: tensor.clone() for name, tensor in trainer.collector.start.module.state_dict().items()}
+    before = {name: tensor.clone() for name, tensor in trainer.collector.start.policy.state_dict().items()}
     with raises(CheckpointError, broken):
         trainer.restore(broken)
-    for name, tensor in trainer.collector.start.module.state_dict().items():
+    for name, tensor in trainer.collector.start.policy.state_dict().items():
         assert torch.equal(tensor, before[name]), name
 
 
@@ -284,7 +284,7 @@ def test_a_wider_space_is_read_by_name(stateful_toy_venv: Any, tmp_path: Path) -
         again, _ = initial_policy(config, kind(4), folder)
         resumed = PPO(again, kind(4), config.ppo, folder, resume=True)
         resumed.train(144, progress=False)
-        weights.append(resumed.module.state_dict())
+        weights.append(resumed.policy.state_dict())
     for name, tensor in weights[0].items():
         assert torch.equal(tensor, weights[1][name]), name
     with raises(UserError, "init_from", run, "hue"):

@@ -1,4 +1,4 @@
-"""Behaviour cloning: networks that learn what recorded play did."""
+"""Behaviour cloning: training on recorded play."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`BehaviorCloning`: trains a policy to do what recorded play did."""
+"""`BehaviorCloning`: trains a policy to imitate recorded play."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from ...datasets import EntityDataset
-from ...envs import MultiCategorical, named_code, space_schema
+from ...envs import MultiCategorical, named_code
 from ...envs.errors import whole_number
-from ...policies import CheckpointError, Policy, frozen_weights
-from ...policies.checkpoint import MALFORMED, in_short
+from ...policies import Policy, frozen_weights
+from ...policies.checkpoint import malformed_means
 from ...policies.rogue_net import RogueNet
-from ..learners.optimizer import move_to, optimizer_for, set_learning_rate
-from ..runs.checkpoint import Checkpoint, read_checkpoint
-from ..runs.guard import NonFiniteError, Snapshot, check_module
+from ..learners.optimizer import make_optimizer, place, set_learning_rate
+from ..runs.checkpoint import Checkpoint, network_metadata, read_checkpoint
+from ..runs.guard import NonFiniteError, Snapshot, check_finite
 from ..runs.run_folder import RunFolder
 from ..runs.run_origin import note_origin
+from ..runs.run_start import network_sections
 from ..runs.trainer_state import check_policy, moments, optimizer_state, rng_of
 from ..schedule import annealed, thread_count
 from .cloning_config import BehaviorCloningConfig
@@ -84,20 +85,16 @@ class BehaviorCloning:
             raise TypeError(f"BehaviorCloning: expected an EntityDataset, got {dataset!r}")
         dataset.check_space(policy.observation_space, "policy")
         self.policy: Policy = policy
-        self.module: nn.Module = policy
         self.config = config
         self.callbacks = list(callbacks)
         self.demonstrations = Demonstrations(
             dataset, config.held_out, config.gamma, config.illegal, config.seed
         )
-        self.device = move_to(policy, config.device)
-        options = {"eps": config.adam_eps, "weight_decay": config.weight_decay}
-        self.optimizer: Optimizer = optimizer_for(
-            policy.parameters(), config.learning_rate, self.device, options
-        )
+        self.device = place(policy, config.device)
+        self.optimizer: Optimizer = make_optimizer(policy.parameters(), config, self.device)
         learner = FusedCloningLearner if isinstance(policy, RogueNet) else TorchCloningLearner
         scaled = replace(config, vf_coef=config.vf_coef / self.demonstrations.returns_variance)
-        self.learner: TorchCloningLearner = learner(policy, policy, self.optimizer, scaled)
+        self.learner: TorchCloningLearner = learner(policy, self.optimizer, scaled)
         self.rng = np.random.default_rng(config.seed)
         self.epoch = self.step = 0
         self.elapsed_seconds = 0.0
@@ -144,8 +141,8 @@ class BehaviorCloning:
             if is_stopped:
                 break
         if self._best is not None and self._best[0] != self.epoch:
-            self.module.load_state_dict(self._best[2])
-            if self._run is not None and not is_stopped:  # a run that was stopped goes on from its last epoch
+            self.policy.load_state_dict(self._best[2])
+            if self._run is not None and not is_stopped:  # a stopped run resumes from its last epoch
                 self._save()
         if self._best is not None and not best_metrics:
             # The best epoch was before a resume, or in a former call.
@@ -160,7 +157,7 @@ class BehaviorCloning:
     def _run_epoch(self, epochs: int) -> dict[str, float]:
         """Learn from all steps once, evaluate, and write a checkpoint."""
         began = time.perf_counter()
-        before = Snapshot(self.module, self.optimizer)
+        before = Snapshot(self.policy, self.optimizer)
         config, rows = self.config, self.demonstrations.learned
         history: defaultdict[str, list[float]] = defaultdict(list)
         num_minibatches = -(-len(rows) // config.minibatch_size)
@@ -168,25 +165,25 @@ class BehaviorCloning:
             with thread_count(config.num_threads):
                 if self.epoch == 0:
                     self._take_statistics(num_minibatches)
-                self.module.train()
+                self.policy.train()
                 for place, part in enumerate(np.array_split(self.rng.permutation(rows), num_minibatches)):
                     if config.anneal_lr:
                         done = (self.epoch + place / num_minibatches) / epochs
                         set_learning_rate(self.optimizer, annealed(config.learning_rate, done))
                     for name, value in self.learner.step(self._minibatch(part)).items():
                         history[name].append(value)
-                check_module(self.module)
+                check_finite(self.policy)
                 metrics = {f"losses/{name}": float(np.mean(values)) for name, values in history.items()}
                 metrics |= self.evaluate()
         except NonFiniteError as error:
-            before.put_back(self.module, self.optimizer)
+            before.put_back(self.policy, self.optimizer)
             raise NonFiniteError(f"epoch {self.epoch + 1} (step {self.step}): {error}") from error
         self.epoch, self.step = self.epoch + 1, self.step + len(rows)
         seconds = time.perf_counter() - began
         self.elapsed_seconds += seconds
         likelihood = metrics.get("held_out/log_likelihood")
         if likelihood is not None and (self._best is None or likelihood > self._best[1]):
-            weights = {name: tensor.clone() for name, tensor in self.module.state_dict().items()}
+            weights = {name: tensor.clone() for name, tensor in self.policy.state_dict().items()}
             self._best = self.epoch, likelihood, weights
         metrics |= {"charts/epoch": float(self.epoch), "charts/SPS": len(rows) / seconds}
         metrics["time/elapsed"] = self.elapsed_seconds
@@ -200,7 +197,7 @@ class BehaviorCloning:
 
         A policy that has some keeps them: its weights were trained with them.
         """
-        state = self.module.state_dict()
+        state = self.policy.state_dict()
         if any(bool((tensor > 0).any()) for name, tensor in state.items() if name.split(".")[-1] == "count"):
             return
         for part in np.array_split(self.demonstrations.learned, num_minibatches):
@@ -226,7 +223,7 @@ class BehaviorCloning:
         likelihood, units = 0.0, 0
         sums: defaultdict[str, float] = defaultdict(float)
         counts: defaultdict[str, int] = defaultdict(int)
-        self.module.eval()
+        self.policy.train(False)
         with torch.no_grad(), frozen_weights(self.policy):
             for part in np.array_split(rows, -(-len(rows) // self.config.minibatch_size)):
                 recorded, drawn = self.demonstrations.gather(part), self._minibatch(part)
@@ -255,24 +252,18 @@ class BehaviorCloning:
         if checkpoint is not None:
             self._restore(read_checkpoint(checkpoint))
         run.purge(self.step)
-        dataset, network = self.demonstrations.dataset, type(self.policy).__name__
-        env, kwargs = dataset.metadata.get("env"), dataset.metadata.get("kwargs", {})
+        facts = self.demonstrations.dataset.metadata
+        env, kwargs = facts.get("env"), facts.get("kwargs", {})
         if named_code([env, kwargs]):  # a dataset may come from others: its code is for users to name
             env = None
-        run.write_config(
-            {
-                "env": {"id": env, "kwargs": kwargs} if env else {"id": None},
-                "network": network,
-                "net" if network == "RogueNet" else "baseline": self.policy.config,
-            },
-            resume,
-        )
+        env_section = {"id": env, "kwargs": kwargs} if env else {"id": None}
+        run.write_config({"env": env_section, **network_sections(self.policy)}, resume)
 
     def _save(self) -> Path:
         """Write a checkpoint of this moment; the file of an epoch is written again with the best weights."""
         assert self._run is not None
         tensors: dict[str, Mapping[str, Tensor]] = {
-            "policy": dict(self.module.state_dict()),
+            "policy": dict(self.policy.state_dict()),
             "optimizer": moments(self),
             "trainer": {"torch_rng": torch.get_rng_state()},
         }
@@ -280,8 +271,7 @@ class BehaviorCloning:
             "epoch": self.epoch,
             "elapsed_seconds": self.elapsed_seconds,
             "rng": self.rng.bit_generator.state,
-            "spaces": space_schema(self.policy.observation_space),
-            "policy": {"class": type(self.policy).__name__, "config": self.policy.config},
+            **network_metadata(self.policy),
             "cloning": asdict(self.config),
             "dataset": ", ".join(map(str, self.demonstrations.dataset.paths)),
         }
@@ -296,7 +286,7 @@ class BehaviorCloning:
         Raises:
             CheckpointError: it is of another network, other spaces or another trainer.
         """
-        try:
+        with malformed_means(f"checkpoint {checkpoint.path} is not of this trainer"):
             check_policy(self, checkpoint)
             state = optimizer_state(self, checkpoint)
             rng = rng_of(checkpoint.metadata["rng"])
@@ -304,15 +294,10 @@ class BehaviorCloning:
             elapsed = float(checkpoint.metadata["elapsed_seconds"])
             best = None
             if "best" in checkpoint.metadata:
-                told = checkpoint.metadata["best"]
+                stored = checkpoint.metadata["best"]
                 weights = {name: tensor.clone() for name, tensor in checkpoint.tensors["best"].items()}
-                best = int(told["epoch"]), float(told["log_likelihood"]), weights
-        except CheckpointError:
-            raise
-        except MALFORMED as error:
-            path = checkpoint.path
-            raise CheckpointError(f"checkpoint {path} is not of this trainer: {in_short(error)}") from error
-        self.module.load_state_dict(checkpoint.tensors["policy"])
+                best = int(stored["epoch"]), float(stored["log_likelihood"]), weights
+        self.policy.load_state_dict(checkpoint.tensors["policy"])
         self.optimizer.load_state_dict(state)
         torch.set_rng_state(checkpoint.tensors["trainer"]["torch_rng"])
         self.rng, self.epoch, self.step, self.elapsed_seconds, self._best = rng, epoch, step, elapsed, best

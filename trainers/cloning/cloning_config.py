@@ -54,13 +54,13 @@ class BehaviorCloningConfig:
     max_grad_norm: float = 0.5
     """Gradients are scaled down to this norm."""
     illegal: Illegal = "raise"
-    """What to do with recorded actions that their mask forbids: "raise", or "drop" their steps."""
+    """Handling of recorded actions that are masked: "raise", or "drop" their steps."""
     seed: int = 1
     """Chooses the held-out episodes and the order of steps."""
     num_threads: int | None = 1
     """Threads of torch and Numba; None: as many as this process has cores."""
     device: str = "auto"
-    """Where to train: "cpu", "cuda" or "cuda:1" (the policy is moved there), or "auto": where it is."""
+    """Device to train on: "cpu", "cuda" or "cuda:1" (the policy is moved there), or "auto": where it is."""
 
     def __post_init__(self) -> None:
         check_options(self, _POSITIVE, _NOT_NEGATIVE, ("held_out", "gamma"))

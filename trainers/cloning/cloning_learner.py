@@ -5,27 +5,51 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from torch import nn
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
 from torch.optim import Optimizer
 
-from ...policies import Policy
+from ...policies import Evaluation, Policy
 from ...policies.rogue_net import RogueNet
 from ..learners.fused_learner import learning_engine
 from ..learners.optimizer import clip_gradients, forget_gradients
 from ..runs.guard import check_losses
 from .cloning_config import BehaviorCloningConfig
-from .cloning_losses import cloning_losses
 from .demonstrations import Demonstration
+
+
+def cloning_losses(
+    evaluation: Evaluation, returns: NDArray[np.float32], config: BehaviorCloningConfig
+) -> tuple[Tensor, dict[str, float]]:
+    """Return the loss of a minibatch of B steps with U actors over all actions, and the numbers to log.
+
+        likelihood = mean over actors of log π(a)
+        value loss = ½ mean over steps of (V − R)²
+        total = − likelihood − ent_coef · mean entropy over actors + vf_coef · value loss
+
+    Args:
+        evaluation: of the recorded actions under the current parameters.
+        returns: (B,), the discounted rewards that followed.
+    """
+    log_probs = torch.cat(list(evaluation.log_probs.values()))
+    entropies = torch.cat(list(evaluation.entropies.values()))
+    units = max(len(log_probs), 1)
+    likelihood, entropy = log_probs.sum() / units, entropies.sum() / units
+    target = torch.as_tensor(returns, dtype=evaluation.values.dtype, device=evaluation.values.device)
+    value_loss = ((evaluation.values - target) ** 2).sum() / (2 * max(len(target), 1))
+    total = -likelihood - config.ent_coef * entropy + config.vf_coef * value_loss
+    numbers = {"loss": total, "log_likelihood": likelihood, "entropy": entropy, "value_loss": value_loss}
+    values = torch.stack([number.detach() for number in numbers.values()]).tolist()
+    return total, dict(zip(numbers, values, strict=True))
 
 
 class TorchCloningLearner:
     """Makes gradient steps for any `Policy`; the definition of what `FusedCloningLearner` computes."""
 
-    def __init__(
-        self, policy: Policy, module: nn.Module, optimizer: Optimizer, config: BehaviorCloningConfig
-    ) -> None:
-        self.policy, self.module, self.optimizer, self.config = policy, module, optimizer, config
-        self.parameters = list(module.parameters())
+    def __init__(self, policy: Policy, optimizer: Optimizer, config: BehaviorCloningConfig) -> None:
+        self.policy, self.optimizer, self.config = policy, optimizer, config
+        self.parameters = list(policy.parameters())
 
     def step(self, minibatch: Demonstration) -> Mapping[str, float]:
         """Make one gradient step; return its losses and the norm of its gradients.
@@ -36,35 +60,31 @@ class TorchCloningLearner:
         forget_gradients(self.parameters)
         losses = self.differentiate(minibatch)
         grad_norm = clip_gradients(self.parameters, self.config.max_grad_norm)
-        check_losses(losses, self.module, grad_norm)
+        check_losses(losses, self.policy, grad_norm)
         self.optimizer.step()
         return {**losses, "grad_norm": grad_norm}
 
     def differentiate(self, minibatch: Demonstration) -> dict[str, float]:
         """Set the gradients of a minibatch and return its losses."""
         evaluation = self.policy.evaluate(minibatch.observations, minibatch.actions)
-        losses = cloning_losses(evaluation, minibatch.returns, self.config)
-        losses.total.backward()
-        return losses.numbers
+        total, numbers = cloning_losses(evaluation, minibatch.returns, self.config)
+        total.backward()
+        return numbers
 
 
 class FusedCloningLearner(TorchCloningLearner):
     """Makes the gradient steps by the kernels of the fused engine, where RogueNet runs on it."""
 
-    def __init__(
-        self, policy: RogueNet, module: nn.Module, optimizer: Optimizer, config: BehaviorCloningConfig
-    ) -> None:
-        super().__init__(policy, module, optimizer, config)
-        self.net = policy
+    policy: RogueNet
 
     def differentiate(self, minibatch: Demonstration) -> dict[str, float]:
         """Set the gradients of a minibatch; see `TorchCloningLearner.differentiate`."""
-        engine = learning_engine(self.net)
+        engine = learning_engine(self.policy)
         if engine is None:
             return super().differentiate(minibatch)
         config, network, weights = self.config, engine.network, engine.read()
-        self.net.check_actions(minibatch.observations, minibatch.actions)
-        prepared = self.net.inputs.prepare(minibatch.observations)
+        self.policy.check_actions(minibatch.observations, minibatch.actions)
+        prepared = self.policy.inputs.prepare(minibatch.observations)
         masks = minibatch.observations.actions
         log_probs, entropies, encoded = network.evaluate(prepared, masks, minibatch.actions, weights)
         units, steps = max(minibatch.num_actors, 1), max(len(minibatch), 1)

@@ -5,13 +5,12 @@ Shape alphabet: B steps, A actors of one action.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...datasets import DatasetError, EntityDataset
+from ...datasets import DatasetError, EntityDataset, Steps
 from ...envs import EntityActionSpace, EntityBatch
 from ...ragged import RaggedArray
 from ..advantages import generalized_advantages
@@ -20,7 +19,7 @@ from .cloning_config import Illegal
 
 @dataclass(frozen=True, eq=False)
 class Demonstration:
-    """B steps: what was observed, what was done, and what it brought."""
+    """B steps: observations, actions and discounted rewards."""
 
     observations: EntityBatch
     actions: dict[str, RaggedArray]  # per action (A,), one item per actor
@@ -88,25 +87,17 @@ class Demonstrations:
         """Return the steps at `rows` (B,) of the dataset."""
         rows = np.asarray(rows, np.int64)
         steps = self.dataset.gather(rows)
-        observations, actions = _with_one_choice_per_actor(steps.observations, steps.actions)
-        return Demonstration(observations, actions, self._returns[rows])
+        return Demonstration(_acting(steps), steps.actions, self._returns[rows])
 
 
-def _with_one_choice_per_actor(
-    batch: EntityBatch, actions: Mapping[str, RaggedArray]
-) -> tuple[EntityBatch, dict[str, RaggedArray]]:
-    """Take the actors out of steps at which nothing was recorded for their action."""
-    masks = dict(batch.actions)
-    for name, chosen in actions.items():
-        empty = (chosen.lengths == 0) & (masks[name].actors.lengths > 0)
+def _acting(steps: Steps) -> EntityBatch:
+    """Return the observations without the actors of steps at which nothing was recorded for their action."""
+    batch = steps.observations
+    for name, chosen in steps.actions.items():
+        empty = (chosen.lengths == 0) & (batch.actions[name].actors.lengths > 0)
         if empty.any():
-            masks[name] = masks[name].map(lambda array, empty=empty: _emptied(array, empty))  # type: ignore[misc]
-    return replace(batch, actions=masks), dict(actions)
-
-
-def _emptied(array: RaggedArray, empty: NDArray[np.bool_]) -> RaggedArray:
-    kept = ~array.broadcast(empty)
-    return RaggedArray.from_lengths(array.values[kept], np.where(empty, 0, array.lengths))
+            batch = batch.without_actors(empty, name)
+    return batch
 
 
 def _legal_rows(dataset: EntityDataset) -> tuple[NDArray[np.bool_], dict[str, int]]:
@@ -114,9 +105,9 @@ def _legal_rows(dataset: EntityDataset) -> tuple[NDArray[np.bool_], dict[str, in
     space: EntityActionSpace = dataset.space.actions
     legal, dropped, first = np.ones(len(dataset), bool), dict.fromkeys(space, 0), 0
     for steps in dataset:
-        batch, actions = _with_one_choice_per_actor(steps.observations, steps.actions)
+        batch = _acting(steps)
         for name, action in space.items():
-            chosen, part = actions[name], batch.actions[name]
+            chosen, part = steps.actions[name], batch.actions[name]
             if not np.array_equal(chosen.offsets, part.actors.offsets):
                 wrong = chosen.lengths != part.actors.lengths
             else:

@@ -191,7 +191,7 @@ class ActorRollouts(RolloutSource):
 
     @property
     def has_episodes(self) -> bool:
-        """True if episodes go on; False: `start_episodes` comes next."""
+        """True if episodes have started and not been stopped; False: `start_episodes` comes next."""
         return self._has_episodes
 
     def set_progress(self, fraction: float) -> None:
@@ -282,7 +282,7 @@ class ActorRollouts(RolloutSource):
             return rollout
 
     def _renew(self, member: _Member, error: ActorLost) -> None:
-        """Start a lost actor again, in new episodes, and ask for all that it still owes."""
+        """Restart a lost actor in new episodes and request its outstanding rollouts."""
         entropy = self._seed, member.index, self.restarts
         seed = int(np.random.SeedSequence(entropy).generate_state(1)[0]) & 0x7FFFFFFF
         self._begin_anew(member, error, seed, True)

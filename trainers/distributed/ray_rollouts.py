@@ -117,7 +117,7 @@ def _start_ray(num_cpus: int) -> bool:
     """
     if ray.is_initialized():
         return False
-    # "local": or else it would join a cluster that somebody has started on this machine.
+    # "local": or else it would join a cluster that runs on this machine already.
     own: dict[str, Any] = {"address": "local", "num_cpus": num_cpus}
     options = {} if os.environ.get("RAY_ADDRESS") else own
     # By Ray's default actors run at niceness 15, and starve beside anything else.

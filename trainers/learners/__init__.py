@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from .optimizer import clip_gradients as clip_gradients
     from .optimizer import find_device as find_device
     from .optimizer import make_optimizer as make_optimizer
-    from .optimizer import optimizer_for as optimizer_for
     from .optimizer import place as place
     from .optimizer import set_learning_rate as set_learning_rate
     from .torch_learner import TorchLearner as TorchLearner

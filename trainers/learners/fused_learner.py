@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Optimizer
 
 from ...envs import sample_actions
@@ -110,26 +110,26 @@ def learning_engine(net: RogueNet) -> FusedEngine | None:
 class FusedLearner(TorchLearner):
     """Makes the gradient steps of `TorchLearner` with the kernels of the fused engine, where it runs."""
 
+    policy: RogueNet
+
     def __init__(
         self,
         policy: RogueNet,
-        module: nn.Module,
         optimizer: Optimizer,
         config: PPOConfig,
         ranks: Ranks = ALONE,
     ) -> None:
-        super().__init__(policy, module, optimizer, config, ranks)
-        self.net = policy
+        super().__init__(policy, optimizer, config, ranks)
         #: The last engine and loss that were compared with torch, and what differs.
         self._compared: tuple[FusedEngine, object, str | None] | None = None
 
     def differentiate(self, part: Samples, counts: Counts, ent_coef: float) -> dict[str, float]:
         """Add the gradients of a part of a minibatch; see `TorchLearner.differentiate`."""
-        engine = learning_engine(self.net)
+        engine = learning_engine(self.policy)
         if engine is None or self._differs(engine):
             return super().differentiate(part, counts, ent_coef)
-        self.net.check_actions(part.observations, part.actions)
-        prepared = self.net.inputs.prepare(part.observations)
+        self.policy.check_actions(part.observations, part.actions)
+        prepared = self.policy.inputs.prepare(part.observations)
         losses, g = self._learn(engine, prepared, part, counts, ent_coef)
         engine.add_gradients(g, prepared)
         return losses
@@ -156,7 +156,7 @@ class FusedLearner(TorchLearner):
         """Return whether the kernels' loss is another one than torch's, compared once for each engine."""
         source = torch_learner.ppo_losses, torch_learner.ppo_losses.__code__
         if self._compared is None or self._compared[0] is not engine or self._compared[1] != source:
-            found = loss_difference(self.net, engine, self.config, self._learn, torch_learner.ppo_losses)
+            found = loss_difference(self.policy, engine, self.config, self._learn, torch_learner.ppo_losses)
             self._compared = engine, source, found
             if found is not None:
                 _log.warning("updates run without the loss's kernels: %s", found)

@@ -35,15 +35,15 @@ class GraphLearner:
     """Makes the gradient steps of `TorchLearner` for a RogueNet with `engine="graphs"`; a `Learner`.
 
     Minibatches are padded to capacities that repeat, and each is sent in one transfer while the one before is
-    computed. Nothing is read back before somebody reads a step's numbers. On the CPU the same is computed,
+    computed. Nothing is read back before a step's numbers are read. On the CPU the same is computed,
     without graphs. It has not been measured on a GPU yet.
     """
 
-    def __init__(self, policy: RogueNet, module: nn.Module, optimizer: Optimizer, config: PPOConfig) -> None:
+    def __init__(self, policy: RogueNet, optimizer: Optimizer, config: PPOConfig) -> None:
         self.form = form = policy.static_form(cast(Precision, config.precision))
         self.graphs = Graphs(self._make_step, form.device, self._token)
-        self._module = module
-        self._parameters = list(module.parameters())
+        self._policy = policy
+        self._parameters = list(policy.parameters())
         self.frozen: Sequence[nn.Parameter] = ()
         self.optimizer = optimizer
         self.config = config
@@ -81,7 +81,7 @@ class GraphLearner:
         for numbers, row in zip(unread, rows, strict=True):
             numbers.known = dict(zip((*NUMBERS, "grad_norm"), row, strict=True))
         for numbers in unread:
-            check_losses(numbers.known, self._module, numbers.known["grad_norm"])
+            check_losses(numbers.known, self._policy, numbers.known["grad_norm"])
 
     def _make_step(self, capacity: Capacity, block: Tensor) -> Tensor:
         """Make one gradient step; return `NUMBERS` and the norm of the gradients (8,)."""
@@ -139,7 +139,7 @@ def loss_fields(names: list[str], sizes: Sizes) -> dict[str, Field]:
         "loss/old": Field((u,), np.float32),  # log-probabilities when the actions were taken
         "loss/padding": Field((u,), bool),
         "loss/step": Field((u,), np.int64),
-        "loss/no_actor": Field((b,), bool),  # nobody acts at the step
+        "loss/no_actor": Field((b,), bool),  # no actor at the step
         "loss/scalars": Field((3,), np.float32),  # 1 / units, 1 / steps, entropy bonus
     }
     for name in ("advantages", "returns", "values"):
@@ -150,7 +150,7 @@ def loss_fields(names: list[str], sizes: Sizes) -> dict[str, Field]:
 def write_loss(
     arrays: Mapping[str, NDArray[Any]], sizes: Sizes, samples: Samples, counts: Counts, ent_coef: float
 ) -> None:
-    """Fill them from a minibatch, whose advantages are normalised where that is wished."""
+    """Fill them from a minibatch, whose advantages are normalized already where the configuration says so."""
     old, padding, step = (arrays[f"loss/{name}"] for name in ("old", "padding", "step"))
     old[:], padding[:], step[:] = 0, True, 0
     no_actor = arrays["loss/no_actor"]

@@ -34,7 +34,7 @@ class Learner(Protocol):
     def step(self, minibatch: Samples, ent_coef: float) -> Mapping[str, float]:
         """Make one gradient step on `minibatch`; return its losses and the norm of its gradients.
 
-        A learner on a GPU may go on before the numbers are known: reading them waits for the GPU. Read them
+        A learner on a GPU may return before the numbers are known: reading them waits for the GPU. Read them
         when all minibatches of an epoch were started.
 
         Args:
@@ -48,10 +48,8 @@ class Learner(Protocol):
         ...
 
 
-def make_learner(
-    policy: Policy, module: nn.Module, optimizer: Optimizer, config: PPOConfig, ranks: Ranks = ALONE
-) -> Learner:
-    """Return the learner for `policy`, whose parameters `module` holds and `optimizer` updates.
+def make_learner(policy: Policy, optimizer: Optimizer, config: PPOConfig, ranks: Ranks = ALONE) -> Learner:
+    """Return the learner for `policy`, whose parameters `optimizer` updates.
 
     RogueNet on the CPU: `FusedLearner`, which computes with torch where RogueNet's engine is torch. RogueNet
     with `engine="graphs"`: `GraphLearner`. Every other policy, and RogueNet on a GPU: `TorchLearner`.
@@ -64,7 +62,7 @@ def make_learner(
         assert isinstance(policy, RogueNet)
         if ranks.size > 1:
             raise ValueError(f"engine='graphs': expected one process, got {ranks.size}. Use engine='torch'")
-        return GraphLearner(policy, module, optimizer, config)
+        return GraphLearner(policy, optimizer, config)
     reason = "microbatch_size splits minibatches" if graphs else "the policy's engine is not 'graphs'"
     if config.precision == "bf16":
         raise ValueError(
@@ -73,5 +71,5 @@ def make_learner(
     if graphs:
         _log.warning("updates run without graphs: %s", reason)
     if isinstance(policy, RogueNet):
-        return FusedLearner(policy, module, optimizer, config, ranks)
-    return TorchLearner(policy, module, optimizer, config, ranks)
+        return FusedLearner(policy, optimizer, config, ranks)
+    return TorchLearner(policy, optimizer, config, ranks)

@@ -179,7 +179,7 @@ POLICY, ENTROPY, KL, LOG_RATIO, CLIPPED, VALUE = range(6)
 
 @compiled(nogil=True)
 def normalize(advantages: Any, out: Any) -> None:
-    """Give numbers (B,), two or more, the mean 0 and the deviation 1 (by B - 1)."""
+    """Shift and scale numbers (B,), two or more, to mean 0 and standard deviation 1 (by B - 1)."""
     count = len(advantages)
     mean = 0.0
     for b in range(count):

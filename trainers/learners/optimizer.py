@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ...policies.kernels.tiles.simd import floats_at, kernel
-from ..config import PPOConfig
+
+if TYPE_CHECKING:
+    from ..cloning.cloning_config import BehaviorCloningConfig
+    from ..config import PPOConfig
 
 
 def are_plain(tensors: Iterable[Tensor]) -> bool:
@@ -33,7 +36,7 @@ def sizes(tensors: Sequence[Tensor]) -> NDArray[np.int64]:
 
 @kernel
 def sum_of_squares(places: Any, counts: Any) -> float:
-    """Over all numbers; not finite if one of them is not."""
+    """Return the sum of squares of all numbers; not finite if one of them is not."""
     total = 0.0
     for k in range(len(places)):
         numbers = floats_at(places[k], counts[k])
@@ -46,7 +49,7 @@ def sum_of_squares(places: Any, counts: Any) -> float:
 
 @kernel
 def multiply(places: Any, counts: Any, factor: float) -> None:
-    """All numbers by `factor`, in place."""
+    """Multiply all numbers by `factor`, in place."""
     for k in range(len(places)):
         numbers = floats_at(places[k], counts[k])
         for i in range(len(numbers)):
@@ -79,14 +82,8 @@ def adamw(
             w[i] = keep * w[i] - size * m[i] / (np.float32(math.sqrt(v[i])) * root + np.float32(eps))
 
 
-def device_of(module: nn.Module) -> torch.device:
-    """The device of a module's parameters; the CPU for one without."""
-    parameter = next(module.parameters(), None)
-    return torch.device("cpu") if parameter is None else parameter.device
-
-
 def find_device(name: str) -> torch.device:
-    """The device that torch calls `name`.
+    """Return the device that torch calls `name`.
 
     Raises:
         ValueError: torch sees no such GPU.
@@ -98,52 +95,36 @@ def find_device(name: str) -> torch.device:
     return device
 
 
-def move_to(module: nn.Module, device: str) -> torch.device:
-    """Move a policy to `device` and return it; with "auto" it stays where it is.
-
-    Raises:
-        ValueError: torch sees no such device.
-    """
-    if device != "auto":
-        module.to(find_device(device))
-    return device_of(module)
-
-
-def place(module: nn.Module, config: PPOConfig) -> torch.device:
-    """Move a policy to `config.device`; with "auto" it stays where it is.
+def place(module: nn.Module, device: str, precision: str = "float32") -> torch.device:
+    """Move a policy to `device` and return it; with "auto" the policy stays where it is.
 
     Raises:
         ValueError: torch sees no such device, or the precision is one that only GPUs have.
     """
-    device = move_to(module, config.device)
-    if device.type == "cpu" and config.precision != "float32":
+    if device != "auto":
+        module.to(find_device(device))
+    parameter = next(module.parameters(), None)
+    placed = torch.device("cpu") if parameter is None else parameter.device
+    if placed.type == "cpu" and precision != "float32":
         raise ValueError(
-            f"precision={config.precision!r} is for GPUs, and the policy is on the CPU,"
-            " which computes in float32"
+            f"precision={precision!r} is for GPUs, and the policy is on the CPU, which computes in float32"
         )
-    return device
-
-
-def optimizer_for(
-    parameters: Iterable[nn.Parameter], learning_rate: float, device: torch.device, options: Mapping[str, Any]
-) -> torch.optim.AdamW:
-    """AdamW; on a GPU one whose steps a CUDA graph can hold, with the learning rate on the device as well."""
-    if device.type != "cuda":
-        return AdamW(parameters, lr=learning_rate, **options)
-    rate = torch.tensor(learning_rate, device=device)
-    return torch.optim.AdamW(parameters, lr=rate, fused=True, capturable=True, **options)
+    return placed
 
 
 def make_optimizer(
-    parameters: Iterable[nn.Parameter], config: PPOConfig, device: torch.device
+    parameters: Iterable[nn.Parameter], config: PPOConfig | BehaviorCloningConfig, device: torch.device
 ) -> torch.optim.AdamW:
-    """Return the optimizer of a configuration; see `optimizer_for`."""
-    options = {"eps": config.adam_eps, "weight_decay": config.weight_decay}
-    return optimizer_for(parameters, config.learning_rate, device, options)
+    """AdamW; on a GPU one whose steps a CUDA graph can hold, with the learning rate on the device as well."""
+    options: dict[str, Any] = {"eps": config.adam_eps, "weight_decay": config.weight_decay}
+    if device.type != "cuda":
+        return AdamW(parameters, lr=config.learning_rate, **options)
+    rate = torch.tensor(config.learning_rate, device=device)
+    return torch.optim.AdamW(parameters, lr=rate, fused=True, capturable=True, **options)
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:
-    """For all parameters, times the "lr_scale" of their group; in place where a graph may hold the number."""
+    """Set the rate of each group, times its "lr_scale"; in place where a graph may hold the number."""
     for group in optimizer.param_groups:
         rate = learning_rate * group.get("lr_scale", 1.0)
         if isinstance(group["lr"], Tensor):
@@ -160,9 +141,9 @@ def with_own_rates(optimizer: torch.optim.Optimizer, learning_rate: float) -> to
 
 
 def clip_gradients(parameters: Sequence[Tensor], max_norm: float) -> float:
-    """Scale all gradients so that their global norm is at most `max_norm`; returns what it was.
+    """Scale all gradients so that their global norm is at most `max_norm`; return the norm before.
 
-    As `nn.utils.clip_grad_norm_`.
+    Same contract as `nn.utils.clip_grad_norm_`.
     """
     gradients = [p.grad for p in parameters if p.grad is not None]
     if not are_plain(gradients):
@@ -175,7 +156,7 @@ def clip_gradients(parameters: Sequence[Tensor], max_norm: float) -> float:
 
 
 def forget_gradients(parameters: Sequence[Tensor]) -> None:
-    """As an optimizer's `zero_grad`, which takes ten times as long to say where it is in a profile."""
+    """Remove all gradients, ten times as fast as `zero_grad` of an optimizer, which records a profile."""
     for parameter in parameters:
         parameter.grad = None
 

@@ -24,14 +24,13 @@ class TorchLearner:
     def __init__(
         self,
         policy: Policy,
-        module: nn.Module,
         optimizer: Optimizer,
         config: PPOConfig,
         ranks: Ranks = ALONE,
     ) -> None:
-        self.policy, self.module, self.optimizer, self.config = policy, module, optimizer, config
+        self.policy, self.optimizer, self.config = policy, optimizer, config
         self.ranks = ranks
-        self.parameters = list(module.parameters())
+        self.parameters = list(policy.parameters())
         self.frozen: Sequence[nn.Parameter] = ()
 
     def step(self, minibatch: Samples, ent_coef: float) -> Mapping[str, float]:
@@ -48,7 +47,7 @@ class TorchLearner:
         losses = self.ranks.add_gradients(self.parameters, losses)  # as those of the ranks do
         forget_gradients(self.frozen)
         grad_norm = clip_gradients(self.parameters, config.max_grad_norm)
-        check_losses(losses, self.module, grad_norm)
+        check_losses(losses, self.policy, grad_norm)
         self.optimizer.step()
         return {**losses, "grad_norm": grad_norm}
 

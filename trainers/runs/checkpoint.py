@@ -24,8 +24,9 @@ from typing import Any
 import safetensors.torch
 from torch import Tensor, contiguous_format
 
+from ...envs import space_schema
 from ...files import sync_folder, write_synced
-from ...policies import METADATA, CheckpointError, checkpoint_paths, step_of
+from ...policies import METADATA, CheckpointError, Policy, checkpoint_paths, step_of
 from ...policies.checkpoint import FORMAT, MAX_TENSORS, StoredCheckpoint, own_sum, read_stored
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "checkpoint_paths",
     "clear_leftovers",
     "delete_checkpoint",
+    "network_metadata",
     "read_checkpoint",
     "step_of",
     "write_checkpoint",
@@ -102,6 +104,14 @@ def read_checkpoint(path: str | Path) -> Checkpoint:
     """
     stored = read_stored(path, safetensors.torch.load)
     return Checkpoint(stored.path, stored.tensors, stored.metadata)
+
+
+def network_metadata(policy: Policy) -> dict[str, Any]:
+    """Return the metadata of a checkpoint from which `load_policy` builds the network."""
+    return {
+        "spaces": space_schema(policy.observation_space),
+        "policy": {"class": type(policy).__name__, "config": policy.config},
+    }
 
 
 def clear_leftovers(folder: Path) -> None:

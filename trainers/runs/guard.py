@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import EntityBatch
-from ...policies import checkpoint_paths
+from ...policies import Policy, checkpoint_paths
 
 if TYPE_CHECKING:
     import torch
-    from torch import nn
 
     from .run_folder import RunFolder
 
@@ -47,7 +46,7 @@ def naming_update(update: int, step: int, run: RunFolder | None) -> Iterator[Non
 def saving_on_error(save: Callable[[], object]) -> Iterator[None]:
     """Call `save` where an error ends a rollout: the policy is that of the last update.
 
-    The error goes on, even if it can't be saved.
+    The error is raised again, even if saving fails.
     """
     try:
         yield
@@ -58,10 +57,10 @@ def saving_on_error(save: Callable[[], object]) -> Iterator[None]:
 
 
 class Snapshot:
-    """Copies of a module's weights and statistics and of its optimizer's moments."""
+    """Copies of a policy's weights and statistics and of its optimizer's moments."""
 
-    def __init__(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        self._weights = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    def __init__(self, policy: Policy, optimizer: torch.optim.Optimizer) -> None:
+        self._weights = {name: tensor.clone() for name, tensor in policy.state_dict().items()}
         state = optimizer.state_dict()
         moments = {
             index: {name: value.clone() for name, value in entry.items()}
@@ -69,30 +68,30 @@ class Snapshot:
         }
         self._optimizer = {**state, "state": moments}
 
-    def put_back(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        """Restore the module and the optimizer. Call it once: the optimizer then owns the copies."""
-        module.load_state_dict(self._weights)
+    def put_back(self, policy: Policy, optimizer: torch.optim.Optimizer) -> None:
+        """Restore the policy and the optimizer. Call it once: the optimizer then owns the copies."""
+        policy.load_state_dict(self._weights)
         optimizer.load_state_dict(self._optimizer)
 
 
-def check_losses(losses: Mapping[str, float], module: nn.Module, grad_norm: float) -> None:
+def check_losses(losses: Mapping[str, float], policy: Policy, grad_norm: float) -> None:
     """Raises NonFiniteError if a loss or the norm of all gradients is not finite."""
     if math.isfinite(grad_norm) and all(map(math.isfinite, losses.values())):
         return
     culprits = [f"{name} is {value}" for name, value in losses.items() if not math.isfinite(value)]
     culprits += [
         f"the gradient of {name} is not finite"
-        for name, parameter in module.named_parameters()
+        for name, parameter in policy.named_parameters()
         if parameter.grad is not None and not bool(parameter.grad.isfinite().all())
     ]
     raise NonFiniteError(_listed(culprits or [f"grad_norm is {grad_norm}"]))
 
 
-def check_module(module: nn.Module) -> None:
+def check_finite(policy: Policy) -> None:
     """Raises NonFiniteError if a parameter or a buffer (normalization statistics) is not finite."""
     culprits = [
         f"{name} is not finite"
-        for name, tensor in module.state_dict().items()
+        for name, tensor in policy.state_dict().items()
         if tensor.is_floating_point() and not bool(tensor.isfinite().all())
     ]
     if culprits:

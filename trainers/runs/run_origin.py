@@ -130,7 +130,7 @@ def _commit() -> str | None:
 
 
 def processor() -> str:
-    """The model where the system tells it, else the family."""
+    """Return the model of the processor where the system names it, else the family."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

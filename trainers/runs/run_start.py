@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ..config import PPOConfig
 from ..rollout_source import RolloutSource
 from .run_folder import RunFolder
 from .tracking import Tracker, TrackerName, Tracking
+from .trainer_state import Trainer
 
 
 def run_folder(
@@ -42,20 +43,7 @@ def run_folder(
     return RunFolder(run_dir, resume, track)
 
 
-class RunTrainer(Protocol):
-    """Interface of a trainer that has a run folder, such as `PPO`."""
-
-    policy: Policy
-    venv: EntityVectorEnv | RolloutSource
-    config: PPOConfig
-    step: int
-
-    def restore(self, checkpoint: Any) -> None:
-        """Continue from a checkpoint, given as a path."""
-        ...
-
-
-def open_run(trainer: RunTrainer, run: RunFolder, resume: bool) -> None:
+def open_run(trainer: Trainer, run: RunFolder, resume: bool) -> None:
     """Prepare the folder `run` for `trainer`, and restore the newest checkpoint to resume.
 
     Raises:
@@ -77,6 +65,10 @@ def run_config(policy: Policy, venv: EntityVectorEnv | RolloutSource, config: PP
     spec, games = venv.vector_spec, getattr(venv, "lane_games", None)
     num_envs = venv.num_envs if games is None else len(np.unique(games))
     env = {"id": None, "num_envs": num_envs} if spec is None else asdict(spec)
+    return {"env": env, **network_sections(policy), "ppo": asdict(config)}
+
+
+def network_sections(policy: Policy) -> dict[str, Any]:
+    """Return the sections of `config.yaml` that define the network."""
     network = type(policy).__name__
-    options = "net" if network == "RogueNet" else "baseline"
-    return {"env": env, "network": network, options: policy.config, "ppo": asdict(config)}
+    return {"network": network, "net" if network == "RogueNet" else "baseline": policy.config}

@@ -11,13 +11,13 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Adam, Optimizer
 
 from ...envs import EntityBatch, EntityVectorEnv, schema_difference, space_schema
 from ...envs.vector.saved_state import check_arrays
 from ...policies import Policy
-from ...policies.checkpoint import MALFORMED, check_weights, in_short
+from ...policies.checkpoint import MALFORMED, check_weights, malformed_means
 from ...policies.rogue_net import RogueNet, RogueNetConfig
 from ...policies.rogue_net.config import engine_of
 from ..collector import Collector
@@ -25,7 +25,7 @@ from ..config import PPOConfig
 from ..lanes import Shown
 from ..rollout_source import RolloutSource
 from ..starting_policy import StartingPolicy
-from .checkpoint import Checkpoint, CheckpointError
+from .checkpoint import Checkpoint, CheckpointError, network_metadata
 
 #: What Adam and AdamW, which is a subclass, keep for each parameter.
 _ADAM = {"step", "exp_avg", "exp_avg_sq"}
@@ -33,10 +33,9 @@ _NOT_NEGATIVE = {"step", "exp_avg_sq"}
 
 
 class Learning(Protocol):
-    """Interface of what moves the parameters of a policy: `PPO`, `BehaviorCloning`."""
+    """Interface of trainers with a policy and its optimizer: `PPO`, `BehaviorCloning`."""
 
     policy: Policy
-    module: nn.Module
 
     @property
     def optimizer(self) -> Optimizer:
@@ -69,7 +68,7 @@ def check_policy(trainer: Learning, checkpoint: Checkpoint) -> None:
             raise CheckpointError(
                 f"checkpoint {checkpoint.path} is of another network: {name} is {here} here, {there} there"
             )
-    check_weights(trainer.module.state_dict(), checkpoint)
+    check_weights(trainer.policy.state_dict(), checkpoint)
 
 
 def optimizer_state(trainer: Learning, checkpoint: Checkpoint) -> dict[str, Any]:
@@ -79,7 +78,7 @@ def optimizer_state(trainer: Learning, checkpoint: Checkpoint) -> dict[str, Any]
         CheckpointError: it is of other parameters, or not one of an optimizer.
     """
     where = f"checkpoint {checkpoint.path}: optimizer state"
-    parameters = list(trainer.module.parameters())
+    parameters = list(trainer.policy.parameters())
     groups = trainer.optimizer.param_groups
     places = {id(p): place for place, p in enumerate(p for group in groups for p in group["params"])}
     state: dict[int, dict[str, Tensor]] = {}
@@ -114,7 +113,7 @@ def moments(trainer: Learning) -> dict[str, Tensor]:
     state = trainer.optimizer.state
     return {
         f"{index}/{name}": value
-        for index, parameter in enumerate(trainer.module.parameters())
+        for index, parameter in enumerate(trainer.policy.parameters())
         for name, value in state.get(parameter, {}).items()
     }
 
@@ -172,7 +171,7 @@ class StatefulVectorEnv(Protocol):
 
 
 class Trainer(Learning, Protocol):
-    """Interface of a trainer with state in checkpoints, such as `PPO`."""
+    """Interface of a trainer with a run folder and state in checkpoints, such as `PPO`."""
 
     venv: EntityVectorEnv | RolloutSource
     config: PPOConfig
@@ -181,6 +180,10 @@ class Trainer(Learning, Protocol):
     step: int
     updates: int
     elapsed_seconds: float
+
+    def restore(self, checkpoint: Any) -> None:
+        """Continue from a checkpoint, given as a path."""
+        ...
 
 
 def derived_seed(seed: int, step: int) -> int:
@@ -192,14 +195,14 @@ def capture(trainer: Trainer) -> tuple[dict[str, dict[str, Tensor]], dict[str, A
     """Return the tensors and the metadata of a checkpoint of `trainer` at this moment."""
     collector = trainer.collector
     tensors = {
-        "policy": dict(trainer.module.state_dict()),
+        "policy": dict(trainer.policy.state_dict()),
         "optimizer": moments(trainer),
         "trainer": {"torch_rng": torch.get_rng_state(), **_as_tensors(collector.episodes.state())},
     }
     if collector.reward_normalizer is not None:
         tensors["trainer"] |= _as_tensors(collector.reward_normalizer.state())
     if collector.start is not None:
-        tensors["start"] = dict(collector.start.module.state_dict())
+        tensors["start"] = dict(collector.start.policy.state_dict())
     # None: the trainer resets the environments next, so that their state does not matter; or they are those
     # of several ranks, of which one writes.
     is_lost = trainer.config.reset_at_checkpoint or collector.ranks.size > 1
@@ -213,8 +216,7 @@ def capture(trainer: Trainer) -> tuple[dict[str, dict[str, Tensor]], dict[str, A
         "elapsed_seconds": trainer.elapsed_seconds,
         "num_envs": collector.num_lanes,
         "rng": trainer.rng.bit_generator.state,
-        "spaces": space_schema(trainer.policy.observation_space),
-        "policy": {"class": type(trainer.policy).__name__, "config": trainer.policy.config},
+        **network_metadata(trainer.policy),
         "ppo": asdict(trainer.config),
     }
     if isinstance(trainer.venv, EvolvingVectorEnv):
@@ -233,22 +235,19 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> Shown | None:
     """
     collector = trainer.collector
     try:
-        check_policy(trainer, checkpoint)
-        state = _trainer_state(trainer, checkpoint)
-        if collector.start is not None:
-            _check_start(collector.start, checkpoint)
-        shown = _restored_environments(trainer, checkpoint, state.arrays)
+        with malformed_means(f"checkpoint {checkpoint.path} is not of this trainer"):
+            check_policy(trainer, checkpoint)
+            state = _trainer_state(trainer, checkpoint)
+            if collector.start is not None:
+                _check_start(collector.start, checkpoint)
+            shown = _restored_environments(trainer, checkpoint, state.arrays)
     except CheckpointError as error:  # of a part that does not know the checkpoint, such as opponents
         if str(checkpoint.path) in str(error):
             raise
         raise CheckpointError(f"checkpoint {checkpoint.path}: {error}") from error
-    except MALFORMED as error:
-        raise CheckpointError(
-            f"checkpoint {checkpoint.path} is not of this trainer: {in_short(error)}"
-        ) from error
-    trainer.module.load_state_dict(checkpoint.tensors["policy"])
+    trainer.policy.load_state_dict(checkpoint.tensors["policy"])
     if collector.start is not None:
-        collector.start.module.load_state_dict(checkpoint.tensors["start"])
+        collector.start.policy.load_state_dict(checkpoint.tensors["start"])
     trainer.optimizer.load_state_dict(state.optimizer)
     trainer.rng = state.rng
     torch.set_rng_state(checkpoint.tensors["trainer"]["torch_rng"])
@@ -264,7 +263,7 @@ def _check_start(start: StartingPolicy, checkpoint: Checkpoint) -> None:
         raise CheckpointError(
             f"checkpoint {checkpoint.path} has no starting policy: it was written with start_kl_coef=0"
         )
-    check_weights(start.module.state_dict(), checkpoint, "start")
+    check_weights(start.policy.state_dict(), checkpoint, "start")
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,7 +322,7 @@ def _check_arrays(ours: Mapping[str, NDArray[Any]], theirs: Mapping[str, NDArray
 def _restored_environments(
     trainer: Trainer, checkpoint: Checkpoint, extra: Mapping[str, NDArray[Any]]
 ) -> Shown | None:
-    """Put the environments where they were; return what they show, or None if they start new episodes."""
+    """Put the environments where they were; return their observations, or None if they start new episodes."""
     is_alone = trainer.collector.ranks.size == 1
     same_lanes = is_alone and checkpoint.metadata["num_envs"] == trainer.venv.num_envs
     active = extra.get("active")

@@ -16,9 +16,9 @@ from stable_baselines3.common.vec_env import (
     VecTransposeImage,
 )
 
-from ...envs import EntityVectorEnv, space_schema
+from ...envs import EntityVectorEnv
 from ...policies.rogue_net import RogueNet
-from ..runs.checkpoint import write_checkpoint
+from ..runs.checkpoint import network_metadata, write_checkpoint
 from .buffer import RaggedRolloutBuffer
 from .sb3_policy import RogueNetPolicy
 from .vec_env import RaggedVecEnv, make_vec
@@ -123,7 +123,7 @@ def export_policy(model: BaseAlgorithm | RogueNetPolicy, folder: str | Path) -> 
     """Write the network of `model` as safetensors and JSON, to be read by `entitize.load_policy(folder)`.
 
     Unlike the zip files of Stable-Baselines3 it holds no code that reading it would run. It is the network
-    alone: to go on with training, use `model.save`.
+    alone: to continue training, use `model.save`.
 
     Args:
         model: a model with a `RogueNetPolicy`, or that policy.
@@ -140,10 +140,7 @@ def export_policy(model: BaseAlgorithm | RogueNetPolicy, folder: str | Path) -> 
     if not isinstance(policy, RogueNetPolicy):
         raise TypeError(f"export_policy: expected a model with a RogueNetPolicy, got {type(policy).__name__}")
     network = policy.network
-    metadata = {
-        "spaces": space_schema(network.observation_space),
-        "policy": {"class": type(network).__name__, "config": network.config},
-    }
     step = model.num_timesteps if isinstance(model, BaseAlgorithm) else 0
     tensors = {name: tensor.cpu() for name, tensor in network.state_dict().items()}
+    metadata = network_metadata(network)
     return write_checkpoint(Path(folder) / "checkpoints", step, {"policy": tensors}, metadata)

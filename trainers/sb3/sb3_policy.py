@@ -50,11 +50,10 @@ class RogueNetPolicy(BasePolicy):
     The log-probability and the entropy of a step are the sums over all actors and actions of the step. All
     randomness comes from torch's generator, which Stable-Baselines3 seeds.
 
-    The input statistics move as in `entitize.PPO`: before the first action of a fresh network by what all
-    environments show, and after each update by the rollout that it learned from. An update tells nobody when
-    it is over, so the latter happens as soon as anything else looks at the policy: when it is put into
-    evaluation mode (the next rollout does that, and `predict`), saved, or asked for its `network`. What
-    `predict` is given never moves them.
+    The input statistics are updated as in `entitize.PPO`: before the first action of a fresh network by the
+    observations of all environments, and after each update by its rollout. Stable-Baselines3 gives policies
+    no end-of-update hook, so statistics are updated lazily: at the next rollout, `predict`, `save` or
+    `.network`. Observations that `predict` is given never change them.
 
     Args:
         observation_space, action_space: those of an `entitize.sb3.RaggedVecEnv`.
@@ -337,7 +336,7 @@ class RogueNetPolicy(BasePolicy):
         return any(bool(m.count > 0) for m in self._network.modules() if isinstance(m, InputNorm))
 
     def _move_statistics(self) -> None:
-        """Once after an update, by the rollout that it learned from."""
+        """Update the statistics by the rollout of the last update, once."""
         rollout, self._learned_from = self._learned_from, None
         if rollout is not None:
             self._network.update_normalization(rollout)

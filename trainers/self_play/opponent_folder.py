@@ -13,7 +13,6 @@ from typing import Any
 
 from torch import Tensor
 
-from ...envs import space_schema
 from ...files import parse_json, read_regular
 from ...policies import Policy
 from ..runs.checkpoint import (
@@ -22,6 +21,7 @@ from ..runs.checkpoint import (
     checkpoint_paths,
     clear_leftovers,
     delete_checkpoint,
+    network_metadata,
     read_checkpoint,
     step_of,
     write_checkpoint,
@@ -41,11 +41,7 @@ class OpponentFolder:
         Raises:
             CheckpointError: the system refused to write.
         """
-        metadata = {
-            "policy": {"class": type(policy).__name__, "config": policy.config},
-            "spaces": space_schema(policy.observation_space),
-        }
-        write_checkpoint(self.path, step, {"policy": policy.state_dict()}, metadata)
+        write_checkpoint(self.path, step, {"policy": policy.state_dict()}, network_metadata(policy))
 
     def read(self, step: int) -> Checkpoint:
         """Read the snapshot of `step`.

@@ -23,10 +23,9 @@ from ...envs import (
 from ...envs.seeds import Seeds
 from ...envs.vector import Actions, StepResult
 from ...envs.vector.saved_state import check_arrays
-from ...policies.checkpoint import MALFORMED, in_short
+from ...policies.checkpoint import malformed_means
 from ...ragged import RaggedArray, concatenate
 from ..compatibility import checked_module
-from ..runs.checkpoint import CheckpointError
 from ..runs.trainer_state import StatefulVectorEnv, rng_of
 from ..schedule import is_due
 from .opponents import OpponentPool
@@ -260,18 +259,12 @@ class PastSelfPlay(EntityVectorEnv):
         Raises:
             CheckpointError: a snapshot can't be read, or this is not such a state; nothing has changed.
         """
-        try:
+        with malformed_means("the checkpoint does not describe an opponent pool"):
             steps, grown_at = int(state["steps"]), int(state["grown_at"])
             if not 0 <= grown_at <= steps < 2**53:
                 raise ValueError(f"grown_at, steps: expected 0 <= {grown_at} <= {steps} < 2^53")
             rng = rng_of(state["rng"])
             self.pool.set_state(state["pool"])
-        except CheckpointError:
-            raise
-        except MALFORMED as error:
-            raise CheckpointError(
-                f"the checkpoint does not describe an opponent pool: {in_short(error)}"
-            ) from error
         self.steps, self._grown_at, self._rng = steps, grown_at, rng
         self.seats.clear()
 

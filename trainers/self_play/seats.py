@@ -139,9 +139,9 @@ class Seats:
         if not theirs.any():
             return
         mine, others = lanes[~theirs], lanes[theirs]
-        told = self._scores[mine][~np.isnan(self._scores[mine])]
-        if len(told):
-            lead = told.mean() - 0.5
+        known = self._scores[mine][~np.isnan(self._scores[mine])]
+        if len(known):
+            lead = known.mean() - 0.5
         else:
             lead = self._returns[mine].mean() - self._returns[others].mean()
         score = 0.5 if abs(lead) <= _EVEN else float(lead > 0)

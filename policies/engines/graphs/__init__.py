@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from .packing import Field as Field
     from .packing import Packing as Packing
     from .staging import Staging as Staging
-    from .static_attention import Capabilities as Capabilities
-    from .static_attention import capabilities as capabilities
     from .static_attention import choose_path as choose_path
+    from .static_attention import has_varlen as has_varlen
     from .static_network import Plan as Plan
     from .static_network import Precision as Precision
     from .static_network import StaticEvaluation as StaticEvaluation

@@ -38,12 +38,10 @@ class Graphs:
         function: Callable[[Capacity, Tensor], Tensor],
         device: torch.device,
         token: Callable[[], Hashable],
-        captures: bool | None = None,
     ) -> None:
-        """`captures`: whether to capture; None: on a GPU."""
         self.function = function
         self.device = device
-        self.captures = device.type == "cuda" if captures is None else captures
+        self.captures = device.type == "cuda"
         self._token = token
         self._held: Hashable = None
         self._entries: dict[Capacity, _Entry] = {}

@@ -17,23 +17,20 @@ TilePath = Literal["tiles", "varlen"]
 _WIDE = 256
 
 
-class Capabilities(NamedTuple):
-    """Capabilities of a device and of the installed torch."""
-
-    varlen: bool  # torch.nn.attention.varlen has a kernel for the device
-
-
 @cache
-def capabilities(device: torch.device) -> Capabilities:
-    """Flash attention needs a GPU of compute capability 8.0 (Ampere) or later."""
+def has_varlen(device: torch.device) -> bool:
+    """Return True if the installed torch has a kernel of `torch.nn.attention.varlen` for the device.
+
+    Flash attention needs a GPU of compute capability 8.0 (Ampere) or later.
+    """
     if device.type != "cuda" or torch.version.cuda is None:
-        return Capabilities(False)
+        return False
     if torch.cuda.get_device_capability(device) < (8, 0):
-        return Capabilities(False)
-    return Capabilities(find_spec("torch.nn.attention.varlen") is not None)  # torch has it since 2.10
+        return False
+    return find_spec("torch.nn.attention.varlen") is not None  # torch has it since 2.10
 
 
-def choose_path(can: Capabilities, dtype: torch.dtype, d_head: int, widest: int) -> TilePath:
+def choose_path(varlen: bool, dtype: torch.dtype, d_head: int, widest: int) -> TilePath:
     """Choose how to compute attention, for `dtype` and width `d_head` of queries and tiles up to `widest`.
 
     | path | torch's | when it is taken |
@@ -45,7 +42,7 @@ def choose_path(can: Capabilities, dtype: torch.dtype, d_head: int, widest: int)
     lengths back from the device, which no CUDA graph allows; groups of similar length (`rogue_net.attention`)
     have other shapes in every batch.
     """
-    if can.varlen and dtype == torch.bfloat16 and d_head % 8 == 0 and d_head <= 256 and widest >= _WIDE:
+    if varlen and dtype == torch.bfloat16 and d_head % 8 == 0 and d_head <= 256 and widest >= _WIDE:
         return "varlen"
     return "tiles"
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -21,9 +21,9 @@ from torch import Tensor, nn
 
 from ....envs import ActionMask
 from ....ragged import RaggedArray
-from ...inputs.actors import Drawn, check_choices, check_orders, selection_rows
+from ...inputs.actors import Drawn, check_choices, check_components, selection_rows
 from ...inputs.rows import RowLayout
-from ...rogue_net.composite import CompositeOrders
+from ...rogue_net.composite import ConditionalChoices
 from ...rogue_net.gaussian import GaussianHead
 from ...rogue_net.heads import LogitsHead, SelectEntityHead, categorical, ragged_log_softmax
 from ...rogue_net.sampling import chosen_pairs
@@ -34,47 +34,10 @@ Arrays = Mapping[str, NDArray[Any]]
 Tensors = Mapping[str, Tensor]
 
 
-class StaticHead(Protocol):
-    """One action. `chosen` is None if actions are to be sampled."""
-
-    num_scores: ClassVar[int]
-
-    def sizes(self, mask: ActionMask, chosen: RaggedArray | None) -> dict[str, int]:
-        """Return the sizes that a batch needs."""
-        ...
-
-    def fields(self, sizes: Sizes) -> dict[str, Field]:
-        """Return the arrays for these capacities; those of "chosen" and "pairs" only if actions are given."""
-        ...
-
-    def write(
-        self, arrays: Arrays, rows: RowLayout, slots: NDArray[np.int64], mask: ActionMask,
-        chosen: RaggedArray | None,
-    ) -> None:  # fmt: skip
-        """Fill all arrays; `slots` (N,): the slot of each row.
-
-        Raises:
-            ValueError: actors, mask or choices don't fit the batch.
-        """
-        ...
-
-    def evaluate(self, x: Tensor, arrays: Tensors) -> tuple[Tensor, Tensor]:
-        """Return log-probabilities and entropies (A,) of the chosen actions, from the slots (R, D)."""
-        ...
-
-    def scores(self, x: Tensor, arrays: Tensors) -> list[Tensor]:
-        """Return the input of `choose`: `num_scores` tensors."""
-        ...
-
-    def choose(self, scores: list[Tensor], mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
-        """Return actions from scores on the host, which include padding."""
-        ...
-
-
 def static_head(head: nn.Module) -> StaticHead:
     match head:
         case LogitsHead():
-            composite = isinstance(head.distribution, CompositeOrders)
+            composite = isinstance(head.distribution, ConditionalChoices)
             return StaticComposite(head) if composite else StaticChoices(head)
         case SelectEntityHead():
             return StaticSelect(head)
@@ -89,8 +52,11 @@ def _fill(array: NDArray[Any], values: NDArray[Any], rest: Any = 0) -> None:
     array[len(values) :] = rest
 
 
-class _ActorHead(ABC):
-    """A head whose `proj` reads one slot for each actor."""
+class StaticHead(ABC):
+    """One action, whose `proj` reads one slot for each actor.
+
+    `chosen` is None if actions are to be sampled.
+    """
 
     num_scores: ClassVar[int] = 1
 
@@ -98,9 +64,11 @@ class _ActorHead(ABC):
         self.head = head
 
     def sizes(self, mask: ActionMask, chosen: RaggedArray | None) -> dict[str, int]:
+        """Return the sizes that a batch needs."""
         return {"actors": mask.actors.num_items}
 
     def fields(self, sizes: Sizes) -> dict[str, Field]:
+        """Return the arrays for these capacities; those of "chosen" and "pairs" only if actions are given."""
         a = sizes["actors"]
         own = {name: Field((a, *shape), kind) for name, (shape, kind) in self._chosen_fields().items()}
         return {"actors": Field((a,), np.int64), **own}
@@ -109,27 +77,38 @@ class _ActorHead(ABC):
         self, arrays: Arrays, rows: RowLayout, slots: NDArray[np.int64], mask: ActionMask,
         chosen: RaggedArray | None,
     ) -> None:  # fmt: skip
+        """Fill all arrays; `slots` (N,): the slot of each row.
+
+        Raises:
+            ValueError: actors, mask or choices don't fit the batch.
+        """
         _fill(arrays["actors"], slots[self.head.actor_rows(rows, mask)])
         if chosen is not None:
             self._write_chosen(arrays, mask.mask.values, chosen)
 
+    @abstractmethod
+    def evaluate(self, x: Tensor, arrays: Tensors) -> tuple[Tensor, Tensor]:
+        """Return log-probabilities and entropies (A,) of the chosen actions, from the slots (R, D)."""
+
     def scores(self, x: Tensor, arrays: Tensors) -> list[Tensor]:
+        """Return the input of `choose`: `num_scores` tensors."""
         return [self.head.proj(x.index_select(0, arrays["actors"]))]
 
     def choose(self, scores: list[Tensor], mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
+        """Return actions from scores on the host, which include padding."""
         drawn: Drawn = self.head.distribution.draw(scores[0][: mask.actors.num_items], mask.mask, rng)
         return drawn
 
-    @abstractmethod
     def _chosen_fields(self) -> dict[str, tuple[tuple[int, ...], Any]]:
         """Return the inner shapes and types of the arrays of given actions."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _write_chosen(self, arrays: Arrays, allowed: NDArray[np.bool_], chosen: RaggedArray) -> None:
         """Check given actions and fill their arrays."""
+        raise NotImplementedError
 
 
-class StaticChoices(_ActorHead):
+class StaticChoices(StaticHead):
     """Discrete actions on fixed shapes."""
 
     def _chosen_fields(self) -> dict[str, tuple[tuple[int, ...], Any]]:
@@ -145,7 +124,7 @@ class StaticChoices(_ActorHead):
         return categorical(logits, arrays["forbidden"], arrays["chosen"])
 
 
-class StaticComposite(_ActorHead):
+class StaticComposite(StaticHead):
     """Conditional multi-discrete actions on fixed shapes."""
 
     def _chosen_fields(self) -> dict[str, tuple[tuple[int, ...], Any]]:
@@ -158,23 +137,23 @@ class StaticComposite(_ActorHead):
         }
 
     def _write_chosen(self, arrays: Arrays, allowed: NDArray[np.bool_], chosen: RaggedArray) -> None:
-        orders = self.head.distribution
-        action = orders.action
-        check_orders(orders.name, action, orders.counts_all, chosen, allowed)
+        distribution = self.head.distribution
+        action = distribution.action
+        check_components(distribution.name, action, distribution.counts_all, chosen, allowed)
         something = action.allows_something(allowed)
         _fill(arrays["forbidden"], ~allowed, False)
         _fill(arrays["something"], something)
-        _fill(arrays["counts"], something if orders.counts_all else action.used[chosen.values[:, 0]])
+        _fill(arrays["counts"], something if distribution.counts_all else action.used[chosen.values[:, 0]])
         _fill(arrays["chosen"], chosen.values + action.offsets[:-1])
 
     def evaluate(self, x: Tensor, arrays: Tensors) -> tuple[Tensor, Tensor]:
         (logits,) = self.scores(x, arrays)
         something, counts = (arrays[name].to(logits.dtype) for name in ("something", "counts"))
-        orders: CompositeOrders = self.head.distribution
-        return orders.outcome(logits, arrays["forbidden"], arrays["chosen"], something, counts)
+        distribution: ConditionalChoices = self.head.distribution
+        return distribution.outcome(logits, arrays["forbidden"], arrays["chosen"], something, counts)
 
 
-class StaticGaussian(_ActorHead):
+class StaticGaussian(StaticHead):
     """Continuous actions on fixed shapes."""
 
     num_scores = 2
@@ -201,13 +180,10 @@ class StaticGaussian(_ActorHead):
             return head.choose(mean[: mask.actors.num_items], log_std, mask, rng)
 
 
-class StaticSelect:
+class StaticSelect(StaticHead):
     """`SelectEntityHead` on fixed shapes; one extra actor owns the pairs of the padding."""
 
-    num_scores: ClassVar[int] = 2
-
-    def __init__(self, head: SelectEntityHead) -> None:
-        self.head = head
+    num_scores = 2
 
     def sizes(self, mask: ActionMask, chosen: RaggedArray | None) -> dict[str, int]:
         actees = 0 if mask.actees is None else mask.actees.num_items

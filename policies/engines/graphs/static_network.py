@@ -27,7 +27,7 @@ from .capacity import TILES, Capacities, Capacity
 from .captured_graphs import Graphs
 from .packing import Field, Packing
 from .staging import Staging
-from .static_attention import Capabilities, TilePath, Tiling, choose_path, tiling
+from .static_attention import TilePath, Tiling, choose_path, has_varlen, tiling
 from .static_heads import StaticHead, static_head
 from .static_tiles import Tiles
 
@@ -105,17 +105,13 @@ class StaticForm:
         ValueError: the network has no static form; `graphs_limit` names the reason.
     """
 
-    def __init__(
-        self, net: RogueNetwork, precision: Precision = "float32", can: Capabilities | None = None
-    ) -> None:
-        """`can`: what the device can do; None: to be found out."""
+    def __init__(self, net: RogueNetwork, precision: Precision = "float32") -> None:
         limit = graphs_limit(net.settings, net.observation_space)
         if limit is not None:
             raise ValueError(f"engine 'graphs' cannot compute this RogueNet: {limit}")
         self.net = net
         self.precision: Precision = precision
         self.device = net.value_head.proj.weight.device
-        self._can = attention.capabilities(self.device) if can is None else can
         self.heads: dict[str, StaticHead] = {
             n: static_head(net.action_heads[n]) for n in net.action_heads.names
         }
@@ -211,15 +207,10 @@ class StaticForm:
         """Choose actions like `RogueNet.act`; one transfer each way, actions are drawn on the host."""
         values, scores = self._answers(batch)
         source = None if deterministic else rng
-        actions, log_probs, drawn = {}, {}, {}
-        for name, head in self.heads.items():
-            actors = batch.actions[name].actors
-            result = head.choose(scores[name], batch.actions[name], source)
-            actions[name] = actors.with_values(result.actions)
-            log_probs[name] = actors.with_values(result.log_probs)
-            if result.drawn is not None:
-                drawn[name] = actors.with_values(result.drawn)
-        return ActResult(actions, log_probs, values, drawn)
+        draws = {
+            name: head.choose(scores[name], batch.actions[name], source) for name, head in self.heads.items()
+        }
+        return ActResult.from_draws(draws, batch.actions, values)
 
     def value(self, batch: EntityBatch) -> NDArray[np.float32]:
         """Return the values (B,), like `RogueNet.value`."""
@@ -257,8 +248,9 @@ class StaticForm:
         pairs = [(net.policy_net, net.settings)]
         if net.value_net is not None:
             pairs.append((net.value_net, net.settings.for_value()))
+        varlen = has_varlen(self.device)
         return {
-            encoder: choose_path(self._can, dtype, settings.d_model // settings.n_head, max(room))
+            encoder: choose_path(varlen, dtype, settings.d_model // settings.n_head, max(room))
             for encoder, settings in pairs
         }
 

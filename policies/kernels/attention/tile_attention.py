@@ -17,7 +17,7 @@ padding between sequences. Neighbours that have no more than 16 rows together ar
 
 Blocks of 16 columns may reach beyond a sequence into the next one's columns. What they write there is
 overwritten when the next sequence's turn comes (its first block sets, later ones add), and what they read
-there stays in its own lanes, or in lines of p and ds that nobody reads.
+there stays in its own lanes, or in lines of p and ds that are never read.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def _has_wide_registers() -> bool:
         return "+avx512f" in (numba.config.CPU_FEATURES or "")
     try:
         return bool(get_host_cpu_features().get("avx512f"))
-    except RuntimeError:  # llvmlite can't tell on this system
+    except RuntimeError:  # llvmlite doesn't know this processor
         return False
 
 

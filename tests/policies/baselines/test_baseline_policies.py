@@ -224,6 +224,8 @@ def test_spaces_and_options_that_do_not_fit_are_refused(rts_space: Any) -> None:
         build(ez.baselines.UnitActionNet, rts_space(5), empty_planes=[])
     with raises(TypeError, "ImpalaConfig", "'chanels'", "'channels'"):
         build(ez.baselines.ImpalaGridNet, chanels=3)
+    with raises(ValueError, "channels", "hidden", "positive", 0):
+        build(ez.baselines.ImpalaGridNet, channels=[4, 0])
     for wrong, facts in (
         ({"n_head": 4}, ["n_head", 4, 91, 64, 27]),
         ({"composite": "some"}, ["composite", "'some'", "'used'", "'all'"]),

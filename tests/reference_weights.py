@@ -7,11 +7,10 @@ import warnings
 from collections.abc import Mapping
 
 import torch
+from entitize.policies.inputs.translation import DISTANCE
+from entitize.policies.rogue_net import RogueNetwork
+from entitize.policies.rogue_net.names import module_key
 from torch import Tensor
-
-from ..inputs.translation import DISTANCE
-from .names import module_key
-from .network import RogueNetwork
 
 _EMBEDDING_PARTS = {
     "1.weight": "linear.weight",
