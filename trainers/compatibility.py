@@ -95,7 +95,7 @@ def check_samples(samples: Samples, policy: Policy) -> None:
     """
     if not isinstance(samples, Samples):
         raise TypeError(f"update: samples: expected Samples, as collect returns them, got {_named(samples)}")
-    space = policy.observation_space
+    space = getattr(policy, "reads", policy.observation_space)  # of the batches that it takes
     expected = {name: (len(features),) for name, features in space.entities.items()}
     found = {name: rows.inner_shape for name, rows in samples.observations.entities.items()}
     for what, own, other in (

@@ -32,7 +32,8 @@ class Player:
 
     Attributes:
         policy: may be replaced between two calls.
-        shown: the current observations; None: new episodes come next.
+        shown: the current observations; None: new episodes come next, also because somebody else has reset or
+            stepped `venv` since.
     """
 
     def __init__(
@@ -45,8 +46,16 @@ class Player:
     ) -> None:
         self.policy, self.venv, self.clock = policy, venv, clock
         self.buffer = RolloutBuffer(venv.single_observation_space, num_steps, venv.num_envs)
-        self.shown: Shown | None = None
+        self.shown = None
         self._check_weights = check_weights
+
+    @property
+    def shown(self) -> Shown | None:
+        return self._shown if self.venv.num_batches == self._num_batches else None
+
+    @shown.setter
+    def shown(self, shown: Shown | None) -> None:
+        self._shown, self._num_batches = shown, self.venv.num_batches
 
     def start_episodes(self, seed: int) -> EntityBatch:
         """Start an episode in every environment, lane i with `seed + i`; return the steps of active lanes."""

@@ -30,9 +30,9 @@ from .collector import Collector
 from .compatibility import check_samples, checked_callbacks, checked_module, checked_ranks
 from .config import PPOConfig
 from .learners.learner import Learner, make_learner
-from .learners.optimizer import make_optimizer, place, set_learning_rate, with_own_rates
+from .learners.optimizer import make_optimizer, own_optimizer, place, set_learning_rate
 from .progress import Detail, Show, detail_of, shown_progress
-from .ranks import Ranks
+from .ranks import Ranks, own_rows
 from .rollout import Samples
 from .rollout_source import RolloutSource
 from .runs.checkpoint import Checkpoint, read_checkpoint
@@ -131,7 +131,7 @@ class PPO:
         if self.ranks.size > 1:
             self._join_ranks()
         self.ranks.share_statistics(module)
-        self._draw_apart()
+        self._action_rng = self.ranks.action_rng(self.rng, self.config.seed, self.step)
 
     def _join_ranks(self) -> None:
         """Take over the state of rank 0."""
@@ -143,12 +143,16 @@ class PPO:
 
     @property
     def optimizer(self) -> Optimizer:
-        """The learner's optimizer. One that is assigned keeps its learning rates, lowered by `anneal_lr`."""
+        """The learner's optimizer. One that is assigned keeps its learning rates, lowered by `anneal_lr`.
+
+        Raises:
+            ValueError: it is assigned, and moves no parameter of the policy.
+        """
         return self.learner.optimizer
 
     @optimizer.setter
     def optimizer(self, optimizer: Optimizer) -> None:
-        self.learner.optimizer = with_own_rates(optimizer, self.config.learning_rate)
+        self.learner.optimizer = own_optimizer(optimizer, self.policy, self.config.learning_rate)
 
     # -- training -------------------------------------------------------------------------------------------
 
@@ -205,7 +209,8 @@ class PPO:
         while self._fraction_done(self.step) < 1:
             metrics = self._iterate()
             show(self.step, metrics)
-            stops = [stop.is_set(), *(callback(self, metrics) for callback in self.callbacks)]
+            with saving_on_error(self._save_new):
+                stops = [stop.is_set(), *(callback(self, metrics) for callback in self.callbacks)]
             if self._run and is_due(
                 self.step - self._num_samples, self.step, self.config.checkpoint_interval
             ):
@@ -327,7 +332,10 @@ class PPO:
         history: defaultdict[str, list[float]] = defaultdict(list)
         for _ in range(config.update_epochs):
             minibatches = np.array_split(self.rng.permutation(num_samples), num_minibatches)
-            steps = [self.learner.step(samples.gather(self._own(rows)), ent_coef) for rows in minibatches]
+            steps = [
+                self.learner.step(samples.gather(own_rows(self._rows, rows)), ent_coef)
+                for rows in minibatches
+            ]
             for losses in steps:
                 for name, value in losses.items():
                     history[name].append(value)
@@ -338,13 +346,6 @@ class PPO:
         metrics |= {"charts/learning_rate": learning_rate, "charts/entropy_coef": ent_coef}
         metrics["charts/epochs"] = float(len(history["approx_kl"]) // num_minibatches)
         return metrics
-
-    def _own(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return which samples of this rank are among `rows` of all ranks."""
-        if self._rows is None:
-            return rows
-        own = self._rows[rows]
-        return own[own >= 0]
 
     def _start(self) -> None:
         """Start the first episodes; a new policy takes its first normalization statistics from them."""
@@ -384,16 +385,16 @@ class PPO:
         the checkpoint's step.
 
         Raises:
-            CheckpointError: it is corrupt or foreign; the trainer is unchanged.
+            CheckpointError: it is corrupt or foreign, or the run folder has checkpoints of later steps; the
+                trainer is unchanged.
         """
         if not isinstance(checkpoint, Checkpoint):
             checkpoint = read_checkpoint(checkpoint)
+        if self._run is not None:
+            self._run.check_newest(checkpoint.metadata.get("step"))
         self.collector.continue_episodes(restore(self, checkpoint))
+        if self._run is not None:
+            self._run.purge(self.step)
         self._samples = None
         self._saved_step = self.step
-        self._draw_apart()
-
-    def _draw_apart(self) -> None:
-        """Let each rank draw actions of its own, while `rng`, which shuffles, stays the same on all."""
-        seeds = self.config.seed, self.step, self.ranks.rank
-        self._action_rng = self.rng if self.ranks.size == 1 else np.random.default_rng(seeds)
+        self._action_rng = self.ranks.action_rng(self.rng, self.config.seed, self.step)

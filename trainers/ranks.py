@@ -114,6 +114,10 @@ class Ranks:
             parameter.grad = gradient.view_as(parameter) if count else None
         return dict(zip(losses, numbers.tolist(), strict=True))
 
+    def action_rng(self, rng: np.random.Generator, seed: int, step: int) -> np.random.Generator:
+        """Return what draws this rank's actions: `rng`, but of several ranks each one's own."""
+        return rng if self.size == 1 else np.random.default_rng((seed, step, self.rank))
+
     def share_statistics(self, module: nn.Module) -> None:
         """Let the input statistics of `module` take in what every rank has seen, and nothing else."""
         for part in module.modules():
@@ -190,6 +194,14 @@ def rows_of_rank(active: NDArray[np.bool_], lanes: slice) -> NDArray[np.int64]:
     own[:, lanes] = active[:, lanes]
     is_own = own[active]
     return np.where(is_own, np.cumsum(is_own) - 1, -1)
+
+
+def own_rows(rows_of_all: NDArray[np.int64] | None, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return this rank's samples among `rows` of all, by `rows_of_rank`; None: with one process all are."""
+    if rows_of_all is None:
+        return rows
+    own = rows_of_all[rows]
+    return own[own >= 0]
 
 
 def num_ranks() -> int:

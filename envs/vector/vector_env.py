@@ -83,6 +83,9 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
     #: What errors about actions call the lanes; None: "env 0" and so on.
     lane_names: Sequence[str] | None = None
 
+    #: How many batches `reset` and `step` have returned.
+    num_batches: int = 0
+
     #: How `make_vec` made this environment; None: it did not, or not from plain values.
     vector_spec: VectorSpec | None = None
 
@@ -243,6 +246,7 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
     def _remember(self, batch: EntityBatch) -> None:
         """Keep what actions are checked against, and what `action_space.sample()` draws for."""
         self._last = batch
+        self.num_batches += 1
         if "action_space" in self.__dict__ and isinstance(self.action_space, EntityBatchActionSpace):
             self.action_space.observe(batch)
 

@@ -13,6 +13,7 @@ import pytest
 import torch
 from entitize.datasets import DatasetError, DatasetWriter, EntityDataset, Steps
 from entitize.envs import batch_observations, sample_actions
+from entitize.policies import CheckpointError
 from entitize.ragged import RaggedArray
 from entitize.trainers.cloning import Demonstrations, FusedCloningLearner, TorchCloningLearner
 
@@ -223,6 +224,53 @@ def test_a_run_goes_on_bit_for_bit(learning_rate: float, plays: Path, tmp_path: 
     resumed.train()
     for name, tensor in whole.state_dict().items():
         torch.testing.assert_close(second.state_dict()[name], tensor, rtol=0, atol=0)
+
+
+def test_a_run_continues_with_its_own_options_and_data(plays: Path, tmp_path: Path) -> None:
+    config = ez.BehaviorCloningConfig(epochs=1, minibatch_size=512)
+    dataset = EntityDataset(plays)
+    ez.BehaviorCloning(make_net(), dataset, config, tmp_path / "run").train()
+    more = replace(config, epochs=2, patience=1)
+    assert ez.BehaviorCloning(make_net(), dataset, more, tmp_path / "run", resume=True).epoch == 1
+    with raises(CheckpointError, "learning_rate", 0.003, 0.1, "seed"):
+        other = replace(config, learning_rate=0.1, seed=5)
+        ez.BehaviorCloning(make_net(), dataset, other, tmp_path / "run", resume=True)
+    with raises(CheckpointError, "dataset", f"{len(dataset):,}", f"{2 * len(dataset):,}"):
+        twice = EntityDataset(plays, plays)
+        ez.BehaviorCloning(make_net(), twice, config, tmp_path / "run", resume=True)
+
+
+def test_an_epoch_that_is_interrupted_is_undone(plays: Path) -> None:
+    net = make_net()
+    trainer = ez.BehaviorCloning(net, EntityDataset(plays), ez.BehaviorCloningConfig(minibatch_size=64))
+    step, calls = trainer.learner.step, 0
+
+    def interrupted(minibatch: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            raise KeyboardInterrupt
+        return step(minibatch)
+
+    trainer.learner.step = interrupted  # type: ignore[method-assign]
+    before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+    assert trainer.epoch == 0
+    for name, tensor in net.state_dict().items():
+        torch.testing.assert_close(tensor, before[name], rtol=0, atol=0)
+
+
+def test_an_optimizer_of_ones_own_moves_the_weights(plays: Path) -> None:
+    net = make_net()
+    config = ez.BehaviorCloningConfig(epochs=1, minibatch_size=512)
+    trainer = ez.BehaviorCloning(net, EntityDataset(plays), config)
+    before = [parameter.clone() for parameter in net.parameters()]
+    trainer.optimizer = torch.optim.SGD(net.parameters(), lr=0.0)
+    trainer.train()
+    assert all(map(torch.equal, before, net.parameters()))
+    with raises(ValueError, "optimizer", "parameters"):
+        trainer.optimizer = torch.optim.SGD(make_net(1).parameters(), lr=0.1)
 
 
 def test_metrics_of_a_run_that_is_over_are_those_of_its_best_weights(plays: Path, tmp_path: Path) -> None:

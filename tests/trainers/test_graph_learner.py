@@ -11,7 +11,7 @@ import pytest
 import torch
 from entitize import RogueNet, make_vec
 from entitize.policies.engines.graphs import matrix_precision
-from entitize.trainers import PPO, NonFiniteError, PPOConfig
+from entitize.trainers import PPO, NonFiniteError, PPOConfig, Samples
 from entitize.trainers.learners import (
     GraphLearner,
     TorchLearner,
@@ -103,6 +103,26 @@ def test_a_step_that_is_not_finite_is_undone() -> None:
         trainer.update()
     for name, tensor in trainer.policy.state_dict().items():
         torch.testing.assert_close(tensor, before[name], rtol=0, atol=0)
+
+
+def test_numbers_of_an_update_that_an_error_ended_are_forgotten() -> None:
+    trainer = trainer_of(CONFIG, True)
+    samples = trainer.collect()
+    learner, calls = learner_of(trainer), 0
+    step = learner.step
+
+    def interrupted(minibatch: Samples, ent_coef: float) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise KeyboardInterrupt
+        return step(replace(minibatch, returns=np.full_like(minibatch.returns, np.inf)), ent_coef)
+
+    learner.step = interrupted  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        trainer.update(samples)
+    learner.step = step  # type: ignore[method-assign]
+    assert np.isfinite(trainer.update(trainer.collect())["losses/loss"])
 
 
 def test_graphs_are_not_used_once_the_optimizer_was_loaded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,11 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import entitize as ez
 import numpy as np
 import pytest
 import torch
+from entitize.envs import batch_observations
 from entitize.ragged import get_num_threads
-from entitize.trainers import PPO, NonFiniteError, PPOConfig
+from entitize.trainers import PPO, NonFiniteError, PPOConfig, Samples
 from entitize.trainers.runs import check_batch
 from gymnasium.vector import AutoresetMode
 
@@ -403,3 +405,72 @@ def test_an_error_in_a_rollout_loses_no_update(toy_policy: Any, toy_venv: Any, t
     assert (again.step, again.updates) == (24, 1)
     for ours, theirs in zip(trainer.policy.parameters(), again.policy.parameters(), strict=True):
         assert torch.equal(ours, theirs)
+
+
+def test_an_error_in_a_callback_loses_no_update(toy_policy: Any, toy_venv: Any, tmp_path: Path) -> None:
+    def failing(trainer: PPO, metrics: dict[str, float]) -> None:
+        if trainer.updates == 3:
+            raise OSError("the disk of the plots is full")
+
+    trainer = PPO(toy_policy(), toy_venv(4), CONFIG, tmp_path, callbacks=[failing])
+    with raises(OSError, "disk"):
+        trainer.train()
+    again = PPO(toy_policy(), toy_venv(4), CONFIG, tmp_path, resume=True)
+    assert (again.step, again.updates) == (trainer.step, 3)
+    for ours, theirs in zip(trainer.policy.parameters(), again.policy.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize("game", ["MineSweeper", "CartPole-v1"])
+def test_evaluating_in_the_environments_of_training_starts_new_episodes(game: str) -> None:
+    def trained(evaluated: bool) -> tuple[PPO, Samples]:
+        torch.manual_seed(0)
+        venv = ez.make_vec(game, num_envs=2)
+        policy = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1)
+        trainer = PPO(policy, venv, PPOConfig(num_steps=8, minibatch_size=8, total_timesteps=64))
+        trainer.train(32, progress=False)
+        if evaluated:
+            ez.evaluate(policy, venv, 3)
+            venv.step(venv.action_space.sample())
+        return trainer, trainer.collect()
+
+    trainer, samples = trained(True)
+    assert trainer.episodes.running_lengths.max() <= 8, "no episode is counted across the evaluation"
+    acted = trainer.policy.evaluate(samples.observations, samples.actions).log_probs
+    for name, chosen in samples.log_probs.items():  # of what the environments showed when these were chosen
+        np.testing.assert_allclose(acted[name].detach().numpy(), chosen.values, rtol=1e-4, atol=1e-5)
+    assert trained(False)[0].episodes.running_lengths.max() > 8, "without it the episodes continue"
+
+
+def test_an_optimizer_of_another_network_is_refused(toy_policy: Any, toy_venv: Any) -> None:
+    trainer = PPO(toy_policy(), toy_venv(4), CONFIG)
+    with raises(ValueError, "optimizer", "parameters"):
+        trainer.optimizer = torch.optim.SGD(toy_policy().parameters(), lr=0.1)
+
+
+def test_a_rollout_of_a_policy_that_reads_a_wider_space_is_learned_from() -> None:
+    move = ez.EntityActionSpace({"go": ez.Categorical(2)})
+    narrow = ez.EntitySpace({"P": ["x"]}, move)
+    wide = ez.EntitySpace({"P": ["x"], "New": ["y"]}, move)
+    policy = ez.RogueNet(narrow, move, d_model=8, n_layer=1)
+    policy.adapt_to(wide)
+    observation = {
+        "entities": {"P": np.ones((1, 1), np.float32), "New": np.ones((2, 1), np.float32)},
+        "actions": {"go": {"actors": np.array([0]), "mask": np.ones((1, 2), np.int8)}},
+    }
+    batch = batch_observations(wide, [observation] * 8)
+    acted = policy.act(batch, np.random.default_rng(0))
+    numbers = np.random.default_rng(0).standard_normal((2, 8)).astype(np.float32)
+    samples = Samples(batch, acted.drawn, acted.log_probs, acted.values, *numbers)
+
+    class Wide(ez.EntityEnv):
+        observation_space, action_space = wide, move
+
+        def _reset(self, options: Any) -> Any:
+            return observation
+
+        def _step(self, actions: Any) -> Any:
+            raise AssertionError("the rollout is another trainer's")
+
+    trainer = PPO(policy, ez.make_vec(Wide, num_envs=2), PPOConfig(minibatch_size=4, total_timesteps=8))
+    assert np.isfinite(trainer.update(samples)["losses/loss"])

@@ -100,6 +100,25 @@ def test_a_used_folder_is_not_written_over(toy_policy: Any, toy_venv: Any, tmp_p
         PPO(toy_policy(), toy_venv(4), PPOConfig(**OPTIONS), tmp_path)
 
 
+def test_an_earlier_checkpoint_is_not_continued_in_a_folder_that_has_later_ones(
+    toy_policy: Any, toy_venv: Any, tmp_path: Path
+) -> None:
+    trainer = PPO(toy_policy(), toy_venv(4), PPOConfig(**OPTIONS), tmp_path / "run")
+    trainer.train(24)
+    early = trainer.save_checkpoint()
+    shutil.copytree(early, tmp_path / "early")
+    trainer.train(72)
+    trainer.save_checkpoint()
+    steps = [line["step"] for line in read_metrics(tmp_path / "run" / "metrics.jsonl")]
+    with raises(CheckpointError, tmp_path / "run", 72, 24):
+        trainer.restore(tmp_path / "early")
+    assert trainer.step == 72
+    assert [line["step"] for line in read_metrics(tmp_path / "run" / "metrics.jsonl")] == steps
+    other = PPO(toy_policy(), toy_venv(4), PPOConfig(**OPTIONS), tmp_path / "other")
+    other.restore(tmp_path / "early")
+    assert other.step == 24 and other.save_checkpoint().exists()
+
+
 def test_a_run_killed_before_its_first_checkpoint_starts_again(
     toy_policy: Any, toy_venv: Any, tmp_path: Path
 ) -> None:

@@ -18,10 +18,11 @@ from torch.optim import Optimizer
 from ...datasets import EntityDataset
 from ...envs import MultiCategorical, named_code
 from ...envs.errors import whole_number
-from ...policies import Policy, frozen_weights
+from ...policies import CheckpointError, Policy, frozen_weights
 from ...policies.checkpoint import malformed_means
 from ...policies.rogue_net import RogueNet
-from ..learners.optimizer import make_optimizer, place, set_learning_rate
+from ..compatibility import checked_callbacks
+from ..learners.optimizer import make_optimizer, own_optimizer, place, set_learning_rate
 from ..runs.checkpoint import Checkpoint, network_metadata, read_checkpoint
 from ..runs.guard import NonFiniteError, Snapshot, check_finite
 from ..runs.run_folder import RunFolder
@@ -32,6 +33,9 @@ from ..schedule import annealed, thread_count
 from .cloning_config import BehaviorCloningConfig
 from .cloning_learner import FusedCloningLearner, TorchCloningLearner
 from .demonstrations import Demonstration, Demonstrations
+
+#: Options that a resumed run may have otherwise.
+_MAY_CHANGE = {"epochs", "patience", "num_threads", "device"}
 
 #: Called after every epoch with the trainer and its metrics; a true result stops the training.
 Callback = Callable[["BehaviorCloning", dict[str, float]], bool | None]
@@ -86,15 +90,15 @@ class BehaviorCloning:
         dataset.check_space(policy.observation_space, "policy")
         self.policy: Policy = policy
         self.config = config
-        self.callbacks = list(callbacks)
+        self.callbacks = checked_callbacks(callbacks)
         self.demonstrations = Demonstrations(
             dataset, config.held_out, config.gamma, config.illegal, config.seed
         )
         self.device = place(policy, config.device)
-        self.optimizer: Optimizer = make_optimizer(policy.parameters(), config, self.device)
+        optimizer = make_optimizer(policy.parameters(), config, self.device)
         learner = FusedCloningLearner if isinstance(policy, RogueNet) else TorchCloningLearner
         scaled = replace(config, vf_coef=config.vf_coef / self.demonstrations.returns_variance)
-        self.learner: TorchCloningLearner = learner(policy, self.optimizer, scaled)
+        self.learner: TorchCloningLearner = learner(policy, optimizer, scaled)
         self.rng = np.random.default_rng(config.seed)
         self.epoch = self.step = 0
         self.elapsed_seconds = 0.0
@@ -104,6 +108,19 @@ class BehaviorCloning:
         if self._run is not None:
             with self._run.locked():
                 self._open_run(self._run, resume)
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """The learner's optimizer. One that is assigned keeps its learning rates, lowered by `anneal_lr`.
+
+        Raises:
+            ValueError: it is assigned, and moves no parameter of the policy.
+        """
+        return self.learner.optimizer
+
+    @optimizer.setter
+    def optimizer(self, optimizer: Optimizer) -> None:
+        self.learner.optimizer = own_optimizer(optimizer, self.policy, self.config.learning_rate)
 
     # -- training -------------------------------------------------------------------------------------------
 
@@ -115,7 +132,8 @@ class BehaviorCloning:
 
         Raises:
             TypeError, ValueError: `epochs` is no whole number of at least 1.
-            NonFiniteError: a loss, gradient or weight is NaN or infinite; the policy is as before the epoch.
+            NonFiniteError: a loss, gradient or weight is NaN or infinite. After this or any other error
+                policy and optimizer are as before the epoch.
         """
         epochs = self.config.epochs if epochs is None else epochs
         whole_number("BehaviorCloning.train: epochs", epochs)
@@ -175,9 +193,11 @@ class BehaviorCloning:
                 check_finite(self.policy)
                 metrics = {f"losses/{name}": float(np.mean(values)) for name, values in history.items()}
                 metrics |= self.evaluate()
-        except NonFiniteError as error:
+        except BaseException as error:
             before.put_back(self.policy, self.optimizer)
-            raise NonFiniteError(f"epoch {self.epoch + 1} (step {self.step}): {error}") from error
+            if isinstance(error, NonFiniteError):
+                raise NonFiniteError(f"epoch {self.epoch + 1} (step {self.step}): {error}") from error
+            raise
         self.epoch, self.step = self.epoch + 1, self.step + len(rows)
         seconds = time.perf_counter() - began
         self.elapsed_seconds += seconds
@@ -274,6 +294,7 @@ class BehaviorCloning:
             **network_metadata(self.policy),
             "cloning": asdict(self.config),
             "dataset": ", ".join(map(str, self.demonstrations.dataset.paths)),
+            "num_steps": len(self.demonstrations.dataset),
         }
         if self._best is not None:
             tensors["best"] = self._best[2]
@@ -284,10 +305,12 @@ class BehaviorCloning:
         """Continue from a checkpoint; nothing has changed if this raises.
 
         Raises:
-            CheckpointError: it is of another network, other spaces or another trainer.
+            CheckpointError: it is of another network, other spaces, another trainer, other hyper-parameters
+                or another dataset.
         """
         with malformed_means(f"checkpoint {checkpoint.path} is not of this trainer"):
             check_policy(self, checkpoint)
+            self._check_continues(checkpoint)
             state = optimizer_state(self, checkpoint)
             rng = rng_of(checkpoint.metadata["rng"])
             epoch, step = int(checkpoint.metadata["epoch"]), int(checkpoint.metadata["step"])
@@ -301,3 +324,21 @@ class BehaviorCloning:
         self.optimizer.load_state_dict(state)
         torch.set_rng_state(checkpoint.tensors["trainer"]["torch_rng"])
         self.rng, self.epoch, self.step, self.elapsed_seconds, self._best = rng, epoch, step, elapsed, best
+
+    def _check_continues(self, checkpoint: Checkpoint) -> None:
+        """Refuse hyper-parameters and data whose likelihoods could not be compared with those of the run."""
+        stored, now = checkpoint.metadata["cloning"], asdict(self.config)
+        own = {name: now[name] for name in now.keys() & stored.keys() - _MAY_CHANGE}
+        differing = [
+            f"{name} was {stored[name]!r}, now {own[name]!r}" for name in own if stored[name] != own[name]
+        ]
+        before, steps = checkpoint.metadata.get("num_steps"), len(self.demonstrations.dataset)
+        if before is not None and before != steps:
+            differing.append(
+                f"the dataset ({checkpoint.metadata['dataset']}) had {before:,} steps, now {steps:,}"
+            )
+        if differing:
+            raise CheckpointError(
+                f"checkpoint {checkpoint.path}: expected the dataset and the options of the run:"
+                f" {'; '.join(sorted(differing))}. Start a run in another folder"
+            )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, cast
+from weakref import ref
 
 import numpy as np
 import torch
@@ -51,7 +52,8 @@ class GraphLearner:
         self._capacities = Capacities()
         self._staging = Staging(form.device)
         self._packings: dict[Capacity, Packing] = {}
-        self._unread: list[_Numbers] = []
+        #: Those of an update that an error ended are dropped with it.
+        self._unread: list[ref[_Numbers]] = []
 
     def step(self, minibatch: Samples, ent_coef: float) -> Mapping[str, float]:
         """Start one gradient step; reading the numbers waits for it. See `Learner.step`."""
@@ -67,7 +69,7 @@ class GraphLearner:
 
         with self._staging.sent(self._packing(capacity), write) as block:
             numbers = _Numbers(self, self.graphs.run(capacity, block))
-        self._unread.append(numbers)
+        self._unread.append(ref(numbers))
         return numbers
 
     def read(self) -> None:
@@ -76,7 +78,10 @@ class GraphLearner:
         Raises:
             NonFiniteError: a loss or a gradient of one of them is not finite; later steps were made as well.
         """
-        unread, self._unread = self._unread, []
+        unread = [numbers for found in self._unread if (numbers := found()) is not None]
+        self._unread = []
+        if not unread:
+            return
         rows: list[list[float]] = torch.stack([numbers.on_device for numbers in unread]).tolist()
         for numbers, row in zip(unread, rows, strict=True):
             numbers.known = dict(zip((*NUMBERS, "grad_norm"), row, strict=True))
@@ -105,8 +110,8 @@ class GraphLearner:
     def _token(self) -> Hashable:
         """Identity of all that a graph holds on to: parameters, which of them are frozen, the optimizer's
         state, which is replaced when it is loaded, and how the value's loss is computed."""
-        states = self.optimizer.state
-        moments = [states[p]["exp_avg"].data_ptr() for p in self._parameters if states.get(p)]
+        states = [self.optimizer.state.get(p, {}) for p in self._parameters]
+        moments = [m.data_ptr() for state in states for m in state.values() if isinstance(m, Tensor)]
         rates = [group["lr"] for group in self.optimizer.param_groups]
         held = [rate.data_ptr() for rate in rates if isinstance(rate, Tensor)]
         return self.form.token(), tuple(moments), tuple(held), len(self.frozen), self.config.clip_vloss

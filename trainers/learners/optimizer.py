@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from ...policies.kernels.tiles.simd import floats_at, kernel
 
 if TYPE_CHECKING:
+    from ...policies import Policy
     from ..cloning.cloning_config import BehaviorCloningConfig
     from ..config import PPOConfig
 
@@ -133,8 +134,17 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) ->
             group["lr"] = rate
 
 
-def with_own_rates(optimizer: torch.optim.Optimizer, learning_rate: float) -> torch.optim.Optimizer:
-    """Return `optimizer`, whose learning rates now stay as they are where `learning_rate` is set."""
+def own_optimizer(
+    optimizer: torch.optim.Optimizer, policy: Policy, learning_rate: float
+) -> torch.optim.Optimizer:
+    """Return `optimizer`, whose learning rates now stay as they are where `learning_rate` is set.
+
+    Raises:
+        ValueError: it moves no parameter of `policy`.
+    """
+    moved = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+    if moved.isdisjoint(map(id, policy.parameters())):
+        raise ValueError("optimizer: expected one of the policy's parameters, got one of other parameters")
     for group in optimizer.param_groups:
         group["lr_scale"] = float(group["lr"]) / learning_rate
     return optimizer

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from ...files import parse_json, read_regular, replace_file
-from ...policies import CheckpointError, checkpoint_paths
+from ...policies import CheckpointError, checkpoint_paths, step_of
 from .run_origin import last_saved_step, note_checkpoint
 from .tracking import Tracker, TrackerName, Tracking
 from .yaml_numbers import NumberDumper
@@ -218,6 +218,19 @@ class RunFolder:
             )
         clear_leftovers(self.checkpoints)
         return paths[-1] if paths else None
+
+    def check_newest(self, step: object) -> None:
+        """Refuse to continue from `step` where later checkpoints are: a resumed run would take these.
+
+        Raises:
+            CheckpointError: there are some.
+        """
+        paths = checkpoint_paths(self.checkpoints)
+        if paths and isinstance(step, int) and step < step_of(paths[-1]):
+            raise CheckpointError(
+                f"{self.path} has checkpoints of up to step {step_of(paths[-1])}: expected to continue from"
+                f" the newest, got one of step {step}. Use another run folder, or delete the later ones"
+            )
 
     def save(self, step: int, tensors: Tensors, metadata: Mapping[str, Any], keep: int) -> Path:
         """Write the checkpoint of `step`, drop all but the newest `keep`, and note it in `run.json`.
