@@ -178,25 +178,23 @@ def share_lanes(
     num_envs: int = 1,
     num_workers: int = 0,
     *,
-    parent_works: bool | None = None,
+    seed: int | None = None,
     lanes_per_game: int = 1,
-    first_seed: int | None = None,
     worker_timeout: float | None = 60.0,
     **options: Any,
 ) -> EntityVectorEnv:
     """`make(num_envs, **options)`, or with `num_workers` a `ShardedVectorEnv` of that many parts of it.
 
     Args:
-        parent_works: deprecated, without effect.
-        worker_timeout: see `ShardedVectorEnv`.
+        seed: seeds the first `reset` that gives none.
         lanes_per_game: how many neighbouring lanes must stay together.
-        first_seed: seeds the first `reset` in workers that gives none.
+        worker_timeout: see `ShardedVectorEnv`.
 
     Raises:
         ValueError: `num_workers` is not between 1 and the number of games.
     """
     if not num_workers:
-        return make(num_envs, **options)
+        return make(num_envs, **options if seed is None else {**options, "seed": seed})
     from .vector.sharded_vector import ShardedVectorEnv
     from .vector.workers.worker_pool import shares
 
@@ -206,7 +204,7 @@ def share_lanes(
     runs = shares([lanes_per_game] * num_games, num_workers, "envs" if lanes_per_game == 1 else "games")
     num_lanes = [len(run) * lanes_per_game for run in runs]
     env_fns = [partial(make, count, **options) for count in num_lanes]
-    return ShardedVectorEnv(env_fns, num_lanes, first_seed, parent_works, worker_timeout)
+    return ShardedVectorEnv(env_fns, num_lanes, seed, worker_timeout)
 
 
 def named_code(value: Any) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
@@ -60,9 +60,6 @@ class GriddlyVectorEnv(EntityVectorEnv):
         TypeError: an unknown option.
         ImportError: the package `griddly` is not installed.
     """
-
-    #: Whether the next episode starts within the step that ends one.
-    starts_over: ClassVar[bool] = True
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium declares no ClassVar
         "autoreset_mode": AutoresetMode.SAME_STEP,

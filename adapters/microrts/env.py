@@ -12,12 +12,6 @@ from .options import check_options, is_player
 from .vector_env import MicroRTSVectorEnv
 
 
-class _OneGame(MicroRTSVectorEnv):
-    """A vector environment whose ended games stay as they are until `reset`."""
-
-    starts_over = False
-
-
 class MicroRTSEnv(OneLaneEnv):
     """One game of μRTS against a bot: `gymnasium.make("entitize/MicroRTS-v0", map="basesWorkers8x8")`.
 
@@ -60,7 +54,7 @@ class MicroRTSEnv(OneLaneEnv):
         check_options(options, argument_names(MicroRTSEnv))
         if not is_player(side):
             raise ValueError(f"side: expected 0 or 1, got {side!r}")
-        venv = _OneGame(
+        venv = MicroRTSVectorEnv(
             map,
             opponents=opponent,
             side=side,

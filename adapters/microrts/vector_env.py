@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
@@ -83,8 +83,6 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         gymnasium.error.DependencyNotInstalled, RuntimeError: a window without pygame, or without a display.
     """
 
-    #: Whether the next game starts within the step that ends one.
-    starts_over: ClassVar[bool] = True
     validates_in_step = True  # while orders are placed, in one pass
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium declares no ClassVar

@@ -247,32 +247,14 @@ def _frame_batch(frames: NDArray[np.uint8]) -> EntityBatch:
     )
 
 
-def make_vec(
-    game: str,
-    num_envs: int = 1,
-    *,
-    num_workers: int = 0,
-    parent_works: bool | None = None,
-    worker_timeout: float | None = 60.0,
-    **options: Any,
-) -> EntityVectorEnv:
+def make_vec(game: str, num_envs: int = 1, *, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
     """`ProcgenVectorEnv(game, num_envs, **options)`; what `entitize.make_vec("Procgen/<game>")` calls.
 
     With `num_workers` the lanes are shared between that many processes, each with an engine of its own, which
     fetches states in one thread unless `num_threads` says otherwise. The engine draws the seeds of its lanes
     one after the other, so the levels are others than in one process; they repeat for the same `num_workers`.
+    `worker_timeout`: see `ShardedVectorEnv`.
     """
-    if not num_workers:
-        return ProcgenVectorEnv(game, num_envs, **options)
-    options = {"num_threads": 1, **options}
-    seed = options.pop("seed", None)
-    make = partial(ProcgenVectorEnv, game)
-    return share_lanes(
-        make,
-        num_envs,
-        num_workers,
-        parent_works=parent_works,
-        first_seed=seed,
-        worker_timeout=worker_timeout,
-        **options,
-    )
+    if num_workers:
+        options = {"num_threads": 1, **options}
+    return share_lanes(partial(ProcgenVectorEnv, game), num_envs, num_workers, **options)

@@ -24,9 +24,10 @@ class OneLaneEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
     as for `EntityEnv`. Seeded alike, it plays the same episodes.
 
     Args:
-        venv: a vector environment of one lane; a game that ends stays as it is until the next `reset`.
+        venv: a vector environment of one lane; `starts_over` is set to False.
         is_seeded: whether `venv` has a seed for the first `reset`; else that draws one.
-        window: shows each frame, in the mode "human"; then `venv` draws in the mode "rgb_array".
+        window_title: the title of a window that shows each frame, in the mode "human"; then `venv` draws in
+            the mode "rgb_array". None: no window.
 
     Raises:
         gymnasium.error.ResetNeeded: `step` before the first `reset` or after the end of an episode.
@@ -35,12 +36,15 @@ class OneLaneEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
     observation_space: EntitySpace
     action_space: EntityActionSpace
 
-    def __init__(self, venv: Any, is_seeded: bool = False, window: Window | None = None) -> None:
+    def __init__(self, venv: Any, is_seeded: bool = False, window_title: str | None = None) -> None:
         self._venv = venv
+        venv.starts_over = False
         venv._name = type(self).__name__
         venv.lane_names = [venv._name]
-        self.render_mode = "human" if window else venv.render_mode
-        self._window = window
+        if "render_fps" in venv.metadata:
+            self.metadata = {**self.metadata, "render_fps": venv.metadata["render_fps"]}
+        self._window = None if window_title is None else Window(window_title, self.metadata["render_fps"])
+        self.render_mode = "human" if self._window else venv.render_mode
         self.observation_space = venv.single_observation_space
         self.action_space = venv.single_action_space
         self._is_seeded = is_seeded
