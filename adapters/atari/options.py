@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...envs.errors import check_flags, check_range
+from ...envs.errors import check_flags, check_range, one_of
 
 
 @dataclass(frozen=True)
@@ -61,5 +61,5 @@ class AtariOptions:
             ValueError: it is not.
         """
         value = getattr(self, name)
-        if value is not None and value not in available:
-            raise ValueError(f"{name}: expected one of {', '.join(map(str, available))}, got {value!r}")
+        if value is not None:
+            one_of(name, value, available)

@@ -6,9 +6,8 @@ from functools import partial
 from typing import Any
 
 from ...envs import EntityVectorEnv
-from ...envs.errors import whole_number
+from ...envs.errors import one_of, whole_number
 from ...envs.registration import share_lanes
-from ...suggestions import did_you_mean
 from .library import find_game
 from .opponents import RandomOpponents
 from .rules import Rules, read_rules
@@ -58,9 +57,6 @@ def check_opponents(opponents: str, rules: Rules) -> None:
     Raises:
         ValueError: see above.
     """
-    if opponents not in OPPONENTS:
-        raise ValueError(
-            f"opponents: expected None or 'random', got {opponents!r}{did_you_mean(opponents, OPPONENTS)}"
-        )
+    one_of("opponents", opponents, (None, *OPPONENTS))
     if rules.num_players == 1:
         raise ValueError(f"opponents: expected None in {rules.name}, a game of one player, got {opponents!r}")

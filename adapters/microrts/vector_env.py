@@ -17,7 +17,6 @@ from ...envs.vector.vector_env import Actions, StepResult
 from ...envs.window import Window
 from ...ragged import keep_freed_memory
 from .java.engine import BotFailure, MicroRTSEngine
-from .java.names import argument_names
 from .java.rewards import REWARDS, Weights, weights_array, weights_at
 from .kernels.sort_kernels import judge
 from .observe import Observer
@@ -108,7 +107,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         **options: Any,
     ) -> None:
         check_render_mode("MicroRTSVectorEnv", render_mode, self.metadata["render_modes"])
-        self.options = check_options(options, argument_names(MicroRTSVectorEnv))
+        self.options = check_options(options, MicroRTSVectorEnv)
         first = weights_array(reward_weights)
         last = first
         if final_reward_weights is not None:

@@ -17,7 +17,7 @@ from ...envs import (
     EntityVectorEnv,
     GlobalCategorical,
 )
-from ...envs.errors import check_render_mode
+from ...envs.errors import check_render_mode, whole_number
 from ...envs.registration import share_lanes
 from ...envs.seeds import Seeds
 from ...envs.vector.vector_env import StepResult
@@ -92,10 +92,9 @@ class ProcgenVectorEnv(EntityVectorEnv):
         **options: Any,
     ) -> None:
         self.game = find_game(game)
-        if num_envs < 1:
-            raise ValueError(f"num_envs: expected at least 1, got {num_envs}")
-        if num_threads is not None and num_threads < 1:
-            raise ValueError(f"num_threads: expected at least 1, got {num_threads}")
+        self.num_envs = whole_number("num_envs", num_envs)
+        if num_threads is not None:
+            whole_number("num_threads", num_threads)
         check_render_mode("ProcgenVectorEnv", render_mode, self.metadata["render_modes"])
         view, self._engine_options = split_options(options)
         self._engine_options.check(self.game)
@@ -105,7 +104,6 @@ class ProcgenVectorEnv(EntityVectorEnv):
         self._decoder = StateDecoder(
             game, self._engine_options.distribution_mode, None if view.is_pixels else view
         )
-        self.num_envs = num_envs
         self.render_mode = render_mode
         self.single_observation_space = self._decoder.observation_space
         self.single_action_space = self._decoder.action_space

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .names import unknown
+from ....suggestions import nearest_or_known
 
 #: Name, as in the engine's own Python package -> Java class.
 BOTS = {
@@ -86,7 +86,7 @@ def check_bot(name: str) -> str:
         ValueError: there is none; the nearest name is given.
     """
     if name not in BOTS:
-        raise ValueError(unknown("bot", name, BOTS))
+        raise ValueError(f"MicroRTS: unknown bot {name!r}{nearest_or_known(name, BOTS)}")
     return name
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ....suggestions import nearest_or_known
 from .jvm import engine_folder
-from .names import unknown
 
 #: The types of units, as files name them.
 _TYPES = ("Resource", "Base", "Barracks", "Worker", "Light", "Heavy", "Ranged")
@@ -63,7 +63,7 @@ def find_map(name: str) -> Map:
 def _named_map(name: str) -> Map:
     files = _files(engine_folder())
     if name not in files:
-        raise ValueError(unknown("map", name, files))
+        raise ValueError(f"MicroRTS: unknown map {name!r}{nearest_or_known(name, files)}")
     return _read_map(name, files[name])
 
 
