@@ -13,8 +13,8 @@ class AtariEnv(OneLaneEnv):
     """One game: `gymnasium.make("entitize/Atari-v0", game="Pong")`.
 
     Spaces, options and errors are those of `AtariVectorEnv`, over which it is built. Seeded alike, it plays
-    the same episodes as the first lane of any. With `terminal_on_life_loss` a `reset` without a seed goes on
-    with the next life. An action is `{"act": [2]}`, or an empty dict for "NOOP".
+    the same episodes as the first lane of any. With `terminal_on_life_loss` a `reset` without a seed
+    continues with the next life. An action is `{"act": [2]}`, or an empty dict for "NOOP".
 
     Args:
         game: one of `GAMES`.

@@ -25,7 +25,7 @@ class AtariOptions:
     #: Frames after which an episode is truncated; None: never.
     max_num_frames_per_episode: int | None = 108_000
     noop_max: int = 0  # an episode begins with 1 to this number of frames without an action; 0: with none
-    terminal_on_life_loss: bool = False  # end the episode with each life; the game goes on in the next one
+    terminal_on_life_loss: bool = False  # end the episode with each life; the next one continues the game
     chunks: bool = False  # bricks and pills in chunks, an entity each; False: an entity for each of them
 
     def __post_init__(self) -> None:

@@ -104,7 +104,7 @@ class AtariVectorEnv(EntityVectorEnv):
     def _reset(
         self, seeds: list[int | None], options: dict[str, Any] | None
     ) -> tuple[EntityBatch, dict[str, Any]]:
-        """Start a game in every lane; a lane without a seed goes on with its random numbers."""
+        """Start a game in every lane; a lane without a seed continues its random numbers."""
         for console, seed in zip(self.consoles, seeds, strict=True):
             console.start(seed)
         self._read_memory()

@@ -250,7 +250,7 @@ class PaddedFace(GymnasiumFace):
         self.action_space = parts if self._flat is None else self._flat.space
 
     def start_episode(self, seed: int | None) -> None:
-        # Its own numbers: what is left out must not change how the environment goes on.
+        # Its own numbers: what is left out must not change the environment's random numbers.
         if seed is not None:
             self._rng = np.random.default_rng([seed, 0x70AD])
 

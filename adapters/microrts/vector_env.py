@@ -64,7 +64,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         maps: several maps, of any sizes, which the games take in turns, instead of `map`.
         reward_weights: by name or six numbers; None: those of the papers.
         final_reward_weights: likewise: the weights go there from `reward_weights`, linearly with the progress
-            that a trainer tells by `set_progress`; None: they stay.
+            that a trainer reports by `set_progress`; None: they stay.
         seed: seeds the first `reset` that gives none; None: from the operating system.
         render_mode: None, "rgb_array", or "human" for a window that shows the first lane's game, drawn at
             each reset and step (needs pygame).
@@ -134,7 +134,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         self, seeds: list[int | None], options: dict[str, Any] | None
     ) -> tuple[EntityBatch, dict[str, Any]]:
         """Start a game in every lane. A seed makes all that follows the same for the same seed: a game's is
-        that of its first lane. Games without one go on with their random numbers.
+        that of its first lane. Games without one continue their random numbers.
         """
         self._seed_games(seeds)
         self._restart(np.arange(len(self.games)))
@@ -143,7 +143,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         return batch, {"raw_rewards": np.zeros((self.num_envs, len(REWARDS)))}
 
     def _step(self, actions: Actions) -> StepResult:
-        """Give the orders, and let the games go on by `frame_skip` ticks."""
+        """Give the orders and play `frame_skip` ticks."""
         assert self._last is not None
         self.observer.place(self._last, actions)
         earned, failures = self._play()
@@ -214,7 +214,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         failed = {failure.game for failure in failures}
         for game in np.flatnonzero(ended & observer.is_over):
             if game not in failed:
-                failures = [*failures, *engine.tell_bot(int(game), int(observer.winner[game]))]
+                failures = [*failures, *engine.notify_bot(int(game), int(observer.winner[game]))]
         if failures:
             self._report(failures, info)
         if not self.starts_over:

@@ -34,7 +34,7 @@ def group_agents(agents: Sequence[str], alike: Callable[[str, str], bool]) -> di
     """Group agents that are alike. A group is named after its kinds, or after its first agent if names clash.
 
     Args:
-        alike: tells whether two agents belong together.
+        alike: returns True if two agents belong together.
     """
     groups: list[list[str]] = []
     for agent in agents:

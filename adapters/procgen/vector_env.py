@@ -125,7 +125,7 @@ class ProcgenVectorEnv(EntityVectorEnv):
         """Start an episode in every lane.
 
         A seed makes a new engine (milliseconds), whose levels and games are the same for the same seed; it
-        counts modulo 2**31. Without one the engine goes on with its levels.
+        counts modulo 2**31. Without one the engine continues with its levels.
         """
         if seed is not None or self.engine is None:
             self._make_engine(seed)
@@ -142,7 +142,7 @@ class ProcgenVectorEnv(EntityVectorEnv):
         choices = np.full(self.num_envs, _NOOP, np.int32)
         choices[chosen.lengths > 0] = chosen.values
         self.engine.step(choices)
-        # After an end the next level's time runs, so it is the time before that tells of the limit.
+        # After an end the next level's time runs, so the limit is compared with the time before.
         is_late = self._times + 1 >= self._limits
         batch, rewards, done, info = self._observe()
         truncated = done & is_late & ~info["level_complete"]

@@ -107,7 +107,7 @@ class ViZDoomVectorEnv(EntityVectorEnv):
     def _reset(
         self, seeds: list[int | None], options: dict[str, Any] | None
     ) -> tuple[EntityBatch, dict[str, Any]]:
-        """Start an episode in every lane; a lane without a seed goes on with its random numbers."""
+        """Start an episode in every lane; a lane without a seed continues its random numbers."""
         for lane, seed in enumerate(seeds):
             if seed is not None or self._generators[lane] is None:
                 self._generators[lane] = np.random.default_rng(seed)
@@ -177,7 +177,7 @@ class ViZDoomVectorEnv(EntityVectorEnv):
         helpers = [self._threads.submit(work) for _ in range(self._num_threads - 1)]
         try:
             work()
-        finally:  # none may go on while an error or an interruption is handled
+        finally:  # none may run on while an error or an interruption is handled
             wait(helpers)
         if not failures:
             return results
