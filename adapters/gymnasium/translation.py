@@ -26,8 +26,8 @@ from ...envs import (
 from ...envs.batch.batch_actions import ragged_orders
 from ...envs.errors import one_of
 from ...ragged import RaggedArray
-from .action_part import one_per_lane
 from .actions import take_apart
+from .entity_actions import one_per_lane
 from .views.auto import auto
 from .views.batches import pick
 from .views.known import known
@@ -177,8 +177,8 @@ class SpaceTranslation:
             for name, action in self.action_space.items()
         }
         for name in owned.keys() & flags.keys():
-            going_on = ~np.broadcast_to(ended, batch_size) & (True if present is None else present)
-            owned[name].check_mask(masks[name], flags[name], entities, going_on)
+            continuing = ~np.broadcast_to(ended, batch_size) & (True if present is None else present)
+            owned[name].check_mask(masks[name], flags[name], entities, continuing)
         return EntityBatch(entities, np.zeros((batch_size, 0), np.float32), masks)
 
     def _flags(

@@ -15,6 +15,7 @@ from ..batch.entity_batch import EntityBatch, unbatch_observation
 from ..errors import reset_needed
 from ..spaces import EntitySpace
 from ..window import Window
+from .infos import lane_infos
 
 
 class OneLaneEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
@@ -105,15 +106,6 @@ class OneLaneEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
 
 
 def _info(infos: Mapping[str, Any]) -> dict[str, Any]:
-    """The info of the only lane: what it has, and without the final observation, which is the step's."""
-    return {
-        name: _plain(values[0])
-        for name, values in infos.items()
-        if not name.startswith("_") and name != "final_obs" and infos.get(f"_{name}", [True])[0]
-    }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.copy()
-    return value.item() if isinstance(value, np.generic) else value
+    """Return the info of the only lane, without the final observation, which is the step's."""
+    named = {name: values for name, values in infos.items() if name not in ("final_obs", "_final_obs")}
+    return lane_infos(named, 1)[0]

@@ -87,7 +87,7 @@ def check_bot(name: str) -> str:
         ValueError: there is none; the nearest name is given.
     """
     if name not in BOTS:
-        raise ValueError(f"MicroRTS: unknown bot {name!r}{nearest_or_known(name, BOTS)}")
+        raise ValueError(f"MicroRTS has no bot {name!r}{nearest_or_known(name, BOTS)}")
     return name
 
 

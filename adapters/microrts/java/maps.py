@@ -63,7 +63,7 @@ def find_map(name: str) -> Map:
 def _named_map(name: str) -> Map:
     files = _files(engine_folder())
     if name not in files:
-        raise ValueError(f"MicroRTS: unknown map {name!r}{nearest_or_known(name, files)}")
+        raise ValueError(f"MicroRTS has no map {name!r}{nearest_or_known(name, files)}")
     return _read_map(name, files[name])
 
 

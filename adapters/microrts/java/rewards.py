@@ -39,7 +39,7 @@ def weights_array(weights: Weights | None, option: str = "reward_weights") -> ND
     if isinstance(weights, Mapping):
         for name in weights:
             if name not in REWARDS:
-                raise ValueError(f"MicroRTS: unknown reward {name!r}{nearest_or_known(name, REWARDS)}")
+                raise ValueError(f"MicroRTS has no reward {name!r}{nearest_or_known(name, REWARDS)}")
         weights = [weights.get(name, 0.0) for name in REWARDS]
     try:
         array = np.asarray(weights, np.float64)
