@@ -62,7 +62,7 @@ class Recording:
 
 
 class ActingPolicy(Protocol):
-    """What `record_episodes` asks of a policy; one that has `explain` as well shows why it acts."""
+    """A policy that `record_episodes` takes; if it also has `explain`, its explanations are recorded."""
 
     def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
         """Choose an action for every actor; same contract as `Policy.act`."""

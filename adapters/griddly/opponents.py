@@ -36,7 +36,7 @@ class RandomOpponents(EntityVectorWrapper):
 
     @property
     def starts_over(self) -> bool:  # type: ignore[override]
-        """Whether the next episode starts within the step that ends one."""
+        """True if the next episode starts within the step that ends one."""
         return self.venv.starts_over
 
     @starts_over.setter

@@ -200,7 +200,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         failures: Sequence[BotFailure],
         info: dict[str, Any],
     ) -> EntityBatch:
-        """Say in `info` how the games of `lanes` ended, start the next ones, and return what is seen then."""
+        """Add to `info` how the games of `lanes` ended, start the next ones and return their observations."""
         engine, observer = self.engine, self.observer
         ended = np.zeros(len(self.games), bool)
         ended[engine.lane_game[lanes]] = True
