@@ -224,4 +224,5 @@ def _load_and_call(entry_point: str, *arguments: Any, **kwargs: Any) -> Any:
 
 
 def _make_named(env_id: str, argument: str, name: str, /, **options: Any) -> gymnasium.Env[Any, Any]:
-    return gymnasium.make(env_id.format(name), **{argument: name}, **options)
+    named: dict[str, Any] = {argument: name}
+    return gymnasium.make(env_id.format(name), **named, **options)

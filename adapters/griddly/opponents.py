@@ -35,7 +35,7 @@ class RandomOpponents(EntityVectorWrapper):
         self._all: EntityBatch | None = None  # what all players observe
 
     @property
-    def starts_over(self) -> bool:  # type: ignore[override]
+    def starts_over(self) -> bool:
         """True if the next episode starts within the step that ends one."""
         return self.venv.starts_over
 
