@@ -256,7 +256,7 @@ def test_closing_twice_is_fine_and_ends_all():
     ("game", "options", "error", "facts"),
     [
         ("coinrum", {}, ValueError, ["game", "'coinrum'", "'coinrun'"]),
-        ("chess", {}, ValueError, ["'chess'", "bigfish, bossfight"]),
+        ("chess", {}, ValueError, ["'chess'", "'bigfish', 'bossfight'"]),
         ("coinrun", {"num_envs": 0}, ValueError, ["num_envs", 1, 0]),
         (
             "coinrun",
