@@ -7,12 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .adapters.atari.registration import register as register_atari
-from .adapters.griddly.registration import register as register_griddly
-from .adapters.microrts.registration import register as register_microrts
 from .adapters.padded_id import register as register_padded_id
-from .adapters.procgen.registration import register as register_procgen
-from .adapters.vizdoom.registration import register as register_vizdoom
+from .adapters.registration import register_engines
 from .envs.registration import register_games
 from .lazy import attach
 from .moved_modules import register as register_moved_modules
@@ -115,9 +111,5 @@ else:
 
 register_moved_modules()
 register_games()
-register_procgen()
-register_atari()
-register_microrts()
-register_vizdoom()
+register_engines()
 register_padded_id()
-register_griddly()

@@ -19,3 +19,13 @@ def did_you_mean(name: object, known: Iterable[str], count: int = 3) -> str:
     """Return "; did you mean 'x' or 'y'?" for an error about an unknown name, or "" where nothing is near."""
     near = nearest(name, known, count)
     return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+
+
+def nearest_or_known(name: object, known: Iterable[str]) -> str:
+    """Return "; did you mean 'x'?", or where no name is near "; known: 'x', 'y'" with all names.
+
+    Of more than 20 names the nearest is suggested in any case.
+    """
+    known = list(dict.fromkeys(map(str, known)))
+    near = nearest(name, known, 1, 0.5 if len(known) <= 20 else 0.0)
+    return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(map(repr, known))}"

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..envs.errors import check_option_names
+from ..envs.errors import check_option_names, one_of
 from ..envs.registration import register_env
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ def make_padded(
             f"{PADDED_ID}: env_id is missing: expected the name of an entity environment. Pass"
             " env_id='MineSweeper', or the name of another one"
         )
-    if layout not in ("padded", "flat"):
-        raise ValueError(f"{PADDED_ID}: layout: expected 'padded' or 'flat', got {layout!r}")
+    one_of(f"{PADDED_ID}: layout", layout, ("padded", "flat"))
     check_option_names(PADDED_ID, options, [*inspect.signature(to_gymnasium).parameters][2:])
     if not isinstance(env_kwargs, Mapping | None):
         raise TypeError(f"{PADDED_ID}: env_kwargs: expected a mapping of options, got {env_kwargs!r}")

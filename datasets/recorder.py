@@ -16,6 +16,7 @@ from ..envs.errors import whole_number
 from ..envs.vector import StepResult
 from ..envs.vector.episode_counts import count_step, episode_quota
 from ..envs.vector.vector_checks import check_autoreset, check_fits
+from ..envs.vector.wrapper import EntityVectorWrapper
 from ..ragged import RaggedArray
 from .steps import Steps
 from .writer import DatasetWriter
@@ -42,7 +43,7 @@ class Player(Protocol):
 PlayFunction = Callable[[EntityBatch, np.random.Generator], Mapping[str, RaggedArray]]
 
 
-class Recorder(EntityVectorEnv):
+class Recorder(EntityVectorWrapper):
     """Steps `venv` and records observations, actions and results.
 
         with ez.datasets.Recorder(venv, "plays") as venv:
@@ -72,14 +73,7 @@ class Recorder(EntityVectorEnv):
         teacher: Callable[[EntityBatch], Mapping[str, RaggedArray]] | None = None,
     ) -> None:
         check_autoreset("Recorder", venv)
-        self.venv = venv
-        self.num_envs = venv.num_envs
-        self.single_observation_space = venv.single_observation_space
-        self.single_action_space = venv.single_action_space
-        self.metadata = venv.metadata
-        self.render_mode = venv.render_mode
-        self.lane_games = venv.lane_games
-        self.vector_spec = venv.vector_spec
+        super().__init__(venv)
         for name in _OF_TRAINING:
             if hasattr(venv, name):
                 setattr(self, name, getattr(venv, name))
@@ -176,13 +170,6 @@ class Recorder(EntityVectorEnv):
                 inactive=nothing,
             )
         )
-
-    def _render(self) -> tuple[Any, ...] | None:
-        return self.venv.render()
-
-    def set_progress(self, fraction: float) -> None:
-        """Pass the progress of training on."""
-        self.venv.set_progress(fraction)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Write the last steps and close the recorded environment."""

@@ -135,6 +135,18 @@ def checked_options(where: str, kind: type[Options], options: Mapping[str, Any])
         raise type(error)(f"{where}: {error}") from None
 
 
+def one_of(where: str, value: Any, known: Iterable[Any]) -> None:
+    """Check that `value` is one of `known`.
+
+    Raises:
+        ValueError: it is not; the nearest names are suggested.
+    """
+    known = list(known)
+    if value not in known:
+        hint = did_you_mean(value, known) if isinstance(value, str) else ""
+        raise ValueError(f"{where}: expected one of {', '.join(map(repr, known))}, got {value!r}{hint}")
+
+
 def check_flags(options: object, *names: str) -> None:
     """Check that these attributes of `options` are True or False.
 
@@ -171,9 +183,7 @@ def check_render_mode(where: str, render_mode: str | None, modes: Sequence[str])
     Raises:
         ValueError: it is something else.
     """
-    if render_mode is not None and render_mode not in modes:
-        known = ", ".join(map(repr, (None, *modes)))
-        raise ValueError(f"{where}: render_mode: expected one of {known}, got {render_mode!r}")
+    one_of(f"{where}: render_mode", render_mode, (None, *modes))
 
 
 def no_render_mode(where: str) -> ValueError:

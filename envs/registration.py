@@ -22,8 +22,8 @@ _NAMESPACE = "entitize"
 
 #: Namespace ("Procgen") or id ("Procgen/coinrun") -> "module:function" that makes a vector environment.
 _ENTRY_POINTS: dict[str, str] = {}
-#: The same for single environments.
-_ENV_ENTRY_POINTS: dict[str, str] = {}
+#: The same for single environments: the function that makes one.
+_ENV_MAKERS: dict[str, Callable[..., Any]] = {}
 #: Namespace -> the names in it, where they are known.
 _NAMES: dict[str, tuple[str, ...]] = {}
 
@@ -91,7 +91,29 @@ def register_vec(
     _ENTRY_POINTS[namespace_or_id] = entry_point
     _NAMES[namespace_or_id] = tuple(names)
     if env_entry_point is not None:
-        _ENV_ENTRY_POINTS[namespace_or_id] = env_entry_point
+        _ENV_MAKERS[namespace_or_id] = partial(_load_and_call, env_entry_point)
+
+
+def register_engine(
+    namespace: str, package: str, env_class: str, argument: str, default: str = "", names: Iterable[str] = ()
+) -> None:
+    """Register the environments of an engine, "Atari/<game>", for `entitize.make` and `entitize.make_vec`.
+
+    Gymnasium's own `make` and `make_vec` know "entitize/Atari-v0", with the game as an option; or, where the
+    names are given, one id for each: "entitize/Procgen-<game>-v0".
+
+    Args:
+        package: the module that has `env_class` and the function `make_vec`.
+        argument: the option that takes the name ("game").
+        default: its default.
+        names: the names in the namespace, if they are known.
+    """
+    names, make_vec = tuple(names), f"{package}:make_vec"
+    env_id = f"{_NAMESPACE}/{namespace}-{{}}-v0" if names else f"{_NAMESPACE}/{namespace}-v0"
+    register_vec(namespace, make_vec, names)
+    for name in names or (default,):
+        register_env(env_id.format(name), f"{package}:{env_class}", make_vec, {argument: name})
+    _ENV_MAKERS[namespace] = partial(_make_named, env_id, argument)
 
 
 def register_games() -> None:
@@ -126,8 +148,8 @@ def find_namespace(env_id: str) -> tuple[Callable[..., Any] | None, Callable[...
         key, arguments = namespace, (name,)
     else:
         return None
-    single = _ENV_ENTRY_POINTS.get(key)
-    make = None if single is None else partial(_load_and_call, single, *arguments)
+    single = _ENV_MAKERS.get(key)
+    make = None if single is None else partial(single, *arguments)
     return make, partial(_load_and_call, _ENTRY_POINTS[key], *arguments)
 
 
@@ -156,25 +178,23 @@ def share_lanes(
     num_envs: int = 1,
     num_workers: int = 0,
     *,
-    parent_works: bool | None = None,
+    seed: int | None = None,
     lanes_per_game: int = 1,
-    first_seed: int | None = None,
     worker_timeout: float | None = 60.0,
     **options: Any,
 ) -> EntityVectorEnv:
     """`make(num_envs, **options)`, or with `num_workers` a `ShardedVectorEnv` of that many parts of it.
 
     Args:
-        parent_works: deprecated, without effect.
-        worker_timeout: see `ShardedVectorEnv`.
+        seed: seeds the first `reset` that gives none.
         lanes_per_game: how many neighbouring lanes must stay together.
-        first_seed: seeds the first `reset` in workers that gives none.
+        worker_timeout: see `ShardedVectorEnv`.
 
     Raises:
         ValueError: `num_workers` is not between 1 and the number of games.
     """
     if not num_workers:
-        return make(num_envs, **options)
+        return make(num_envs, **options if seed is None else {**options, "seed": seed})
     from .vector.sharded_vector import ShardedVectorEnv
     from .vector.workers.worker_pool import shares
 
@@ -184,7 +204,7 @@ def share_lanes(
     runs = shares([lanes_per_game] * num_games, num_workers, "envs" if lanes_per_game == 1 else "games")
     num_lanes = [len(run) * lanes_per_game for run in runs]
     env_fns = [partial(make, count, **options) for count in num_lanes]
-    return ShardedVectorEnv(env_fns, num_lanes, first_seed, parent_works, worker_timeout)
+    return ShardedVectorEnv(env_fns, num_lanes, seed, worker_timeout)
 
 
 def named_code(value: Any) -> list[str]:
@@ -201,3 +221,8 @@ def named_code(value: Any) -> list[str]:
 def _load_and_call(entry_point: str, *arguments: Any, **kwargs: Any) -> Any:
     module, function = entry_point.split(":")
     return getattr(importlib.import_module(module), function)(*arguments, **kwargs)
+
+
+def _make_named(env_id: str, argument: str, name: str, /, **options: Any) -> gymnasium.Env[Any, Any]:
+    named: dict[str, Any] = {argument: name}
+    return gymnasium.make(env_id.format(name), **named, **options)

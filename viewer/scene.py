@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-#: Colours that people with any colour vision tell apart (Okabe & Ito 2008), then four more.
+#: Colours that can be distinguished with any colour vision (Okabe & Ito 2008), then four more.
 COLOURS = (
     *("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"),
     *("#FFFFFF", "#7F3C8D", "#80FF80", "#A0522D"),

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from .games import GAMES as GAMES
     from .games import find_game as find_game
     from .options import AtariOptions as AtariOptions
-    from .registration import register as register
     from .vector_env import AtariVectorEnv as AtariVectorEnv
     from .vector_env import make_vec as make_vec
 else:

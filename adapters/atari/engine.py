@@ -78,7 +78,7 @@ class Console:
         """Start an episode: a new game, or without a seed after a lost life the rest of the same one.
 
         Args:
-            seed: restarts the random numbers; None: they go on, and at the first start begin anywhere.
+            seed: restarts the random numbers; None: they continue, and at the first start begin anywhere.
         """
         if seed is not None or not self._is_loaded:
             self._load(seed)

@@ -6,22 +6,15 @@ from typing import Any
 
 from ...envs.errors import check_render_mode
 from ...envs.vector.one_lane_env import OneLaneEnv
-from ...envs.window import Window
 from .vector_env import AtariVectorEnv
-
-
-class _OneEpisode(AtariVectorEnv):
-    """A vector environment whose ended episodes stay as they are until `reset`."""
-
-    starts_over = False
 
 
 class AtariEnv(OneLaneEnv):
     """One game: `gymnasium.make("entitize/Atari-v0", game="Pong")`.
 
     Spaces, options and errors are those of `AtariVectorEnv`, over which it is built. Seeded alike, it plays
-    the same episodes as the first lane of any. With `terminal_on_life_loss` a `reset` without a seed goes on
-    with the next life. An action is `{"act": [2]}`, or an empty dict for "NOOP".
+    the same episodes as the first lane of any. With `terminal_on_life_loss` a `reset` without a seed
+    continues with the next life. An action is `{"act": [2]}`, or an empty dict for "NOOP".
 
     Args:
         game: one of `GAMES`.
@@ -39,8 +32,6 @@ class AtariEnv(OneLaneEnv):
 
     def __init__(self, game: str = "Pong", *, render_mode: str | None = None, **options: Any) -> None:
         check_render_mode("AtariEnv", render_mode, self.metadata["render_modes"])
-        venv = _OneEpisode(game, 1, render_mode="rgb_array" if render_mode else None, **options)
-        fps = venv.metadata["render_fps"]
-        self.metadata = {**self.metadata, "render_fps": fps}
-        window = Window(f"Atari {game}", fps) if render_mode == "human" else None
-        super().__init__(venv, options.get("seed") is not None, window)
+        venv = AtariVectorEnv(game, 1, render_mode="rgb_array" if render_mode else None, **options)
+        title = f"Atari {game}" if render_mode == "human" else None
+        super().__init__(venv, options.get("seed") is not None, title)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...envs.errors import check_flags, check_range
+from ...envs.errors import check_flags, check_range, one_of
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class AtariOptions:
     #: Frames after which an episode is truncated; None: never.
     max_num_frames_per_episode: int | None = 108_000
     noop_max: int = 0  # an episode begins with 1 to this number of frames without an action; 0: with none
-    terminal_on_life_loss: bool = False  # end the episode with each life; the game goes on in the next one
+    terminal_on_life_loss: bool = False  # end the episode with each life; the next one continues the game
     chunks: bool = False  # bricks and pills in chunks, an entity each; False: an entity for each of them
 
     def __post_init__(self) -> None:
@@ -61,5 +61,5 @@ class AtariOptions:
             ValueError: it is not.
         """
         value = getattr(self, name)
-        if value is not None and value not in available:
-            raise ValueError(f"{name}: expected one of {', '.join(map(str, available))}, got {value!r}")
+        if value is not None:
+            one_of(name, value, available)

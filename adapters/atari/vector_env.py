@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import ale_py
 import numpy as np
@@ -58,9 +58,6 @@ class AtariVectorEnv(EntityVectorEnv):
         ImportError: the package `ale-py` is not installed.
     """
 
-    #: Whether the next episode starts within the step that ends one.
-    starts_over: ClassVar[bool] = True
-
     metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium declares no ClassVar
         "autoreset_mode": AutoresetMode.SAME_STEP,
         "final_obs": True,
@@ -107,7 +104,7 @@ class AtariVectorEnv(EntityVectorEnv):
     def _reset(
         self, seeds: list[int | None], options: dict[str, Any] | None
     ) -> tuple[EntityBatch, dict[str, Any]]:
-        """Start a game in every lane; a lane without a seed goes on with its random numbers."""
+        """Start a game in every lane; a lane without a seed continues its random numbers."""
         for console, seed in zip(self.consoles, seeds, strict=True):
             console.start(seed)
         self._read_memory()
@@ -209,28 +206,14 @@ class AtariVectorEnv(EntityVectorEnv):
 
 
 def make_vec(
-    game: str = "Pong",
-    num_envs: int = 1,
-    *,
-    num_workers: int = 0,
-    parent_works: bool | None = None,
-    worker_timeout: float | None = 60.0,
-    **options: Any,
+    game: str = "Pong", num_envs: int = 1, *, num_workers: int = 0, **options: Any
 ) -> EntityVectorEnv:
     """Make an `AtariVectorEnv`, or one in workers; what `entitize.make_vec("Atari/<game>")` calls.
 
     An emulator keeps the processor busy, so `num_workers` pays up to the number of processors. The same seed
     gives the same episodes.
+
+    Args:
+        options: those of `AtariVectorEnv`; with workers also `worker_timeout`, see `ShardedVectorEnv`.
     """
-    seed = options.pop("seed", None)
-    if not num_workers:
-        return AtariVectorEnv(game, num_envs, seed=seed, **options)
-    return share_lanes(
-        partial(AtariVectorEnv, game),
-        num_envs,
-        num_workers,
-        parent_works=parent_works,
-        first_seed=seed,
-        worker_timeout=worker_timeout,
-        **options,
-    )
+    return share_lanes(partial(AtariVectorEnv, game), num_envs, num_workers, **options)

@@ -37,13 +37,13 @@ class EntityGymEnv(EntityEnv):
     - Entity Gym has one flag for an episode's end, `done`; it becomes `terminated`, nothing is truncated.
     - An observation's `metrics` are the step's info.
     - Entity Gym has no no-op: an action that is left out although it has actors is an `ActionError`.
-    - It has no seeds: its environments draw from `random` and `np.random`. They get streams of their
-      own, which go on from call to call: `reset(seed=s)` starts them as `random.seed(s); np.random.seed(s)`
+    - It has no seeds: its environments draw from `random` and `np.random`. They get streams of their own,
+      which continue from call to call: `reset(seed=s)` starts them as `random.seed(s); np.random.seed(s)`
       would, and other code finds both as if the environment had not drawn. A seeded reset makes the
       environment anew if it was given as a class or function, because some carry things over from episode to
       episode. Generators that an environment makes for itself are not seeded.
-    - An actor with nobody to select, and whoever is allowed nothing in an episode's last observation, is
-      left out. Otherwise a mask that allows nothing is an `ObservationError`.
+    - An actor without an entity to select, and one that is allowed nothing in an episode's last observation,
+      is left out. Otherwise a mask that allows nothing is an `ObservationError`.
 
     Attributes:
         env: the `entity_gym` environment.
@@ -172,7 +172,7 @@ def _different(labels: Sequence[Any]) -> list[str]:
 def _our_mask(given: Any, features: Mapping[str, Any]) -> Mask | None:
     """Convert a mask of `entity_gym`; return other objects unchanged, so that validation names them.
 
-    Return None if there is no entity to select: nobody can take the action then. `features` are the
+    Return None if there is no entity to select: no actor can take the action then. `features` are the
     observation's entities by type.
     """
     if isinstance(given, entity_gym.GlobalCategoricalActionMask):

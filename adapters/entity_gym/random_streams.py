@@ -21,7 +21,7 @@ _STATE_BYTES = 625 * 4
 
 
 class RandomStreams:
-    """A state of both global generators that goes on from one use to the next.
+    """A state of both global generators that continues from one use to the next.
 
     The first use draws what would be drawn after `random.seed(seed); np.random.seed(seed)`. Outside of
     `drawn_from` the global generators are as if it did not exist.

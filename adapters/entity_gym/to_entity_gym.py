@@ -12,7 +12,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ...envs import ActionError, ActionSpace, Categorical, EntitySpace, GlobalCategorical, SelectEntity
-from ...envs.errors import reset_needed
+from ...envs.errors import one_of, reset_needed
 from ...envs.returned import env_name
 from ..gymnasium.faces import Illegal
 from .package import entity_gym
@@ -48,8 +48,7 @@ class EntityGymEnvironment(entity_gym.Environment):  # type: ignore[misc, unused
         self._action_spaces = {
             name: _their_space(self._name, name, action) for name, action in self._space.actions.items()
         }
-        if illegal not in ("error", "replace"):
-            raise ValueError(f"{self._name}: illegal must be 'error' or 'replace', got {illegal!r}")
+        one_of(f"{self._name}: illegal", illegal, ("error", "replace"))
         self.seed = seed
         self._illegal = illegal
         self._seen: dict[str, Any] | None = None

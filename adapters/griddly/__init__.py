@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from .library import game_names as game_names
     from .make import make_vec as make_vec
     from .options import GriddlyOptions as GriddlyOptions
-    from .registration import register as register
     from .rules import Rules as Rules
     from .rules import read_rules as read_rules
     from .vector_env import GriddlyVectorEnv as GriddlyVectorEnv

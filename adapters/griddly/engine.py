@@ -217,7 +217,7 @@ class Game:
     def settle(self) -> list[float]:
         """Return what the end of the last game is worth to each player beyond its step's rewards.
 
-        The engine tells that once it has started over: see `start` and `stop`.
+        The engine reports that once it has started over: see `start` and `stop`.
         """
         if not self._pays_later:
             return [0.0] * len(self.players)

@@ -12,12 +12,6 @@ from .rules import read_rules
 from .vector_env import GriddlyVectorEnv
 
 
-class _OneEpisode(GriddlyVectorEnv):
-    """A vector environment whose ended episodes stay as they are until `reset`."""
-
-    starts_over = False
-
-
 class GriddlyEnv(OneLaneEnv):
     """One player of a game: `gymnasium.make("entitize/Griddly-v0", game="Clusters")`.
 
@@ -50,5 +44,5 @@ class GriddlyEnv(OneLaneEnv):
                 f"GriddlyEnv: expected opponents='random' in {game}, a game of {num_players} players,"
                 " got None. In `ez.make_vec` each player is a lane"
             )
-        venv = make_lanes(_OneEpisode, game, opponents, render_mode=render_mode, **options)
+        venv = make_lanes(game, opponents, render_mode=render_mode, **options)
         super().__init__(venv, is_seeded=options.get("seed") is not None)

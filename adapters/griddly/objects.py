@@ -54,7 +54,7 @@ class FeatureLayout(NamedTuple):
 class CellReports(NamedTuple):
     """The reports of the engine on the cells of games.
 
-    A cell has a channel for each type, each player from 0 (nobody) on, and each direction: upwards or none,
+    A cell has a channel for each type, each player from 0 (none) on, and each direction: upwards or none,
     right, down, left.
     """
 

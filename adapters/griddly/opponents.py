@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...envs import EntityBatch, EntityVectorEnv
+from ...envs import EntityBatch
 from ...envs.vector.vector_env import StepResult
+from ...envs.vector.wrapper import EntityVectorWrapper
 from ...ragged import RaggedArray
 from .choices import ACTION
 from .vector_env import GriddlyVectorEnv
 
 
-class RandomOpponents(EntityVectorEnv):
+class RandomOpponents(EntityVectorWrapper):
     """Games of several players of which the first is a lane; the others draw among their allowed choices.
 
     Args:
@@ -25,16 +26,22 @@ class RandomOpponents(EntityVectorEnv):
     """
 
     def __init__(self, venv: GriddlyVectorEnv) -> None:
-        self._venv = venv
+        super().__init__(venv)
         self.rules, self.games = venv.rules, venv.games
-        self.num_envs = len(venv.games)
-        self.single_observation_space = venv.single_observation_space
-        self.single_action_space = venv.single_action_space
-        self.metadata, self.render_mode = venv.metadata, venv.render_mode
+        self.num_envs, self.lane_games = len(venv.games), None
         self._first_seed = venv._first_seed
         self._own = np.arange(0, venv.num_envs, venv.rules.num_players)
         self._generators: list[np.random.Generator | None] = [None] * self.num_envs
         self._all: EntityBatch | None = None  # what all players observe
+
+    @property
+    def starts_over(self) -> bool:
+        """True if the next episode starts within the step that ends one."""
+        return self.venv.starts_over
+
+    @starts_over.setter
+    def starts_over(self, value: bool) -> None:
+        self.venv.starts_over = value
 
     def _reset(
         self, seeds: list[int | None], options: dict[str, Any] | None
@@ -44,12 +51,12 @@ class RandomOpponents(EntityVectorEnv):
                 # Other numbers than those that the game is seeded by.
                 self._generators[lane] = np.random.default_rng(None if seed is None else [seed, 1])
         players = [seed for seed in seeds for _ in range(self.rules.num_players)]
-        self._all, info = self._venv.reset(seed=players, options=options)
+        self._all, info = self.venv.reset(seed=players, options=options)
         return self._all.gather(self._own), self._infos(info)
 
     def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
         choices = self._choices(actions.get(ACTION))
-        self._all, rewards, terminated, truncated, info = self._venv.step_validated({ACTION: choices})
+        self._all, rewards, terminated, truncated, info = self.venv.step_validated({ACTION: choices})
         own = self._own
         return self._all.gather(own), rewards[own], terminated[own], truncated[own], self._infos(info)
 
@@ -79,9 +86,6 @@ class RandomOpponents(EntityVectorEnv):
         return found
 
     def _render(self) -> tuple[NDArray[np.uint8], ...]:
-        frames = self._venv.render()
+        frames = self.venv.render()
         assert frames is not None
         return frames[:: self.rules.num_players]
-
-    def close_extras(self, **kwargs: Any) -> None:
-        self._venv.close()

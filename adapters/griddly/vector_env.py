@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
@@ -60,9 +60,6 @@ class GriddlyVectorEnv(EntityVectorEnv):
         TypeError: an unknown option.
         ImportError: the package `griddly` is not installed.
     """
-
-    #: Whether the next episode starts within the step that ends one.
-    starts_over: ClassVar[bool] = True
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium declares no ClassVar
         "autoreset_mode": AutoresetMode.SAME_STEP,
@@ -189,11 +186,11 @@ class GriddlyVectorEnv(EntityVectorEnv):
         for number in ended.tolist():
             game, own = self.games[number], self._game_lanes[number]
             _, is_over, outcome = outcomes[number]
-            told = {
+            by_player = {
                 int(player): _OUTCOMES[result] for player, result in outcome.get("PlayerResults", {}).items()
             }
-            all_lost = len(told) > 1 and set(told.values()) == {"loss"}
-            for player, result in told.items():
+            all_lost = len(by_player) > 1 and set(by_player.values()) == {"loss"}
+            for player, result in by_player.items():
                 results[own.start + player - 1] = "draw" if all_lost else result
             if self.starts_over:
                 self._start(number)

@@ -14,8 +14,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ...envs import ActionSpace, GlobalCategorical, GlobalContinuous, ObservationError
-from .action_part import ActionPart, Choices
-from .entity_actions import entity_actions
+from .entity_actions import ActionPart, Choices, entity_actions
 from .views.batches import pick
 from .views.per_entity import PerEntity
 from .views.scope import ViewError

@@ -1,10 +1,13 @@
-"""Actions of entities that stand for a Gymnasium action: `PerEntity`, applied to a space.
+"""`ActionPart`: an action space, or a part of one, as named entity actions and back.
 
-Shape alphabet: B observations in a batch, n numbers of the action, N entities in all observations.
+`EntityActions` are those that belong to entities: `PerEntity`, applied to a space.
+Shape alphabet: B observations in a batch, n numbers of the action, N entities in all observations, C choices,
+K real numbers.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,7 +24,6 @@ from ...envs import (
     SelectEntity,
 )
 from ...ragged import RaggedArray, join_rows
-from .action_part import ActionPart, Choices, OwnedAction
 from .views.per_entity import PerEntity
 from .views.scope import EntityEncoder, ViewError
 
@@ -29,6 +31,38 @@ from .views.scope import EntityEncoder, ViewError
 _ROW = "row"
 #: The type of the entity that selects, where none is declared.
 ACTOR = "Actor"
+
+#: Per named action what was chosen in each lane: int64 (B,), or float32 (B, K) where it is continuous.
+Choices = Mapping[str, NDArray[Any]]
+
+
+def one_per_lane(action: ActionSpace, given: RaggedArray) -> NDArray[Any]:
+    """Return the choices of B lanes with at most one actor each, (B, *item_shape); 0 where it is absent."""
+    if given.num_items == len(given):
+        return given.values
+    choices: NDArray[Any] = np.zeros((len(given), *action.item_shape), action.dtype)
+    choices[given.lengths > 0] = given.values
+    return choices
+
+
+class ActionPart(ABC):
+    """A Gymnasium action space, taken apart into named actions: global ones, or (`owned`) of entities."""
+
+    names: dict[str, ActionSpace]
+    #: Those of the actions that belong to entities.
+    owned: Mapping[str, EntityActions] = {}
+
+    @abstractmethod
+    def decode(self, choices: Choices) -> Any:
+        """The batched Gymnasium action."""
+
+    @abstractmethod
+    def masks(self, mask: Any, batch_size: int, place: str) -> dict[str, NDArray[np.bool_]]:
+        """For each categorical action bool (B, C), from a batched mask as `space.sample(mask=…)` takes it.
+
+        Raises:
+            ObservationError: a mask of the wrong length.
+        """
 
 
 def entity_actions(
@@ -62,8 +96,8 @@ def entity_actions(
     )
 
 
-class EntityActions(ActionPart, OwnedAction):
-    """An action of which number i belongs to entity i of a type.
+class EntityActions(ActionPart):
+    """An action of which number i belongs to entity i of a type. Abstract.
 
     Args:
         action: the entities' action.
@@ -86,7 +120,35 @@ class EntityActions(ActionPart, OwnedAction):
         self.owned = {name: self}
         self.index: int | None = None
 
+    @abstractmethod
+    def mask(
+        self, entities: Mapping[str, RaggedArray], flags: NDArray[np.bool_] | None, batch_size: int
+    ) -> ActionMask:
+        """Return who may choose what, from flags (B, …) as `ActionPart.masks` returns them; None: all."""
+
+    def check_mask(
+        self,
+        mask: ActionMask,
+        flags: NDArray[np.bool_],
+        entities: Mapping[str, RaggedArray],
+        continuing: NDArray[np.bool_],
+    ) -> None:
+        """Check what `mask` returned for `flags` in the lanes (B,) that are `continuing`.
+
+        Raises:
+            ObservationError: the flags allow a choice, but no entity can be selected.
+        """
+
+    @abstractmethod
+    def choices(self, given: RaggedArray, batch: EntityBatch) -> NDArray[Any]:
+        """Return what was chosen in each lane, as a global action would have it (see `Choices`)."""
+
     def bind(self, encoder: EntityEncoder) -> EntityEncoder:
+        """Fit the action to the entities of a view, and return them with those that the action adds.
+
+        Raises:
+            ViewError: an unknown type or feature.
+        """
         declared, entities = self.declared, encoder.entities
         if declared.entity not in entities:
             raise ViewError(
@@ -261,12 +323,12 @@ class _Selecting(EntityActions):
         mask: ActionMask,
         flags: NDArray[np.bool_],
         entities: Mapping[str, RaggedArray],
-        going_on: NDArray[np.bool_],
+        continuing: NDArray[np.bool_],
     ) -> None:
         if mask.actors.num_items == len(mask.actors):
             return
         left = (entities[self.actor].lengths == 1) & (mask.actors.lengths == 0)
-        lanes = np.flatnonzero(left & going_on & flags.any(1))
+        lanes = np.flatnonzero(left & continuing & flags.any(1))
         if lanes.size:
             numbers = np.flatnonzero(flags[lanes[0]]).tolist()
             raise ObservationError(

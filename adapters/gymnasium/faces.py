@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ...envs import ActionError, ActionSpace, EntitySpace, ObservationError, PaddedLayout, batch_observations
 from ...envs.actions.array_checks import MOST_ENTITIES
-from ...envs.errors import reset_needed
+from ...envs.errors import one_of, reset_needed
 from ...envs.returned import env_name
 from ...envs.spaces import PaddedSpace
 from .flattening import FlatActions, flat_masks, observation_paths, padded_action, part_at, renamed_keys
@@ -49,8 +49,7 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
             raise TypeError(
                 f"{self._name}: expected an entity environment, got observations of {env.observation_space}"
             )
-        if illegal not in ("error", "replace"):
-            raise ValueError(f"{self._name}: illegal: expected 'error' or 'replace', got {illegal!r}")
+        one_of(f"{self._name}: illegal", illegal, ("error", "replace"))
         self._space: EntitySpace = env.observation_space
         self._illegal = illegal
         self.entity_observation: dict[str, Any] | None = None
@@ -251,7 +250,7 @@ class PaddedFace(GymnasiumFace):
         self.action_space = parts if self._flat is None else self._flat.space
 
     def start_episode(self, seed: int | None) -> None:
-        # Its own numbers: what is left out must not change how the environment goes on.
+        # Its own numbers: what is left out must not change the environment's random numbers.
         if seed is not None:
             self._rng = np.random.default_rng([seed, 0x70AD])
 
@@ -384,8 +383,7 @@ def to_gymnasium(
                 " least one. Remove them, or use layout='padded' or 'flat'"
             )
         return RaggedFace(env, illegal, separator)
-    if layout not in ("padded", "flat"):
-        raise ValueError(f"layout: expected 'ragged', 'padded' or 'flat', got {layout!r}")
+    one_of("layout", layout, ("ragged", "padded", "flat"))
     if maxima is None:
         raise ValueError(
             f"layout {layout!r}: maxima is missing: expected the maximum number of entities of each"

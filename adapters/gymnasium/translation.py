@@ -15,7 +15,6 @@ from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
 from ...envs import (
-    ActionError,
     ActionMask,
     ActionSpace,
     EntityActionSpace,
@@ -25,9 +24,10 @@ from ...envs import (
     validate_actions,
 )
 from ...envs.batch.batch_actions import ragged_orders
+from ...envs.errors import one_of
 from ...ragged import RaggedArray
-from .action_part import one_per_lane
 from .actions import take_apart
+from .entity_actions import one_per_lane
 from .views.auto import auto
 from .views.batches import pick
 from .views.known import known
@@ -177,8 +177,8 @@ class SpaceTranslation:
             for name, action in self.action_space.items()
         }
         for name in owned.keys() & flags.keys():
-            going_on = ~np.broadcast_to(ended, batch_size) & (True if present is None else present)
-            owned[name].check_mask(masks[name], flags[name], entities, going_on)
+            continuing = ~np.broadcast_to(ended, batch_size) & (True if present is None else present)
+            owned[name].check_mask(masks[name], flags[name], entities, continuing)
         return EntityBatch(entities, np.zeros((batch_size, 0), np.float32), masks)
 
     def _flags(
@@ -220,10 +220,7 @@ def _check_arguments(env_name: str, observation_space: Any, view: Any, mask_sour
             f"{env_name}: expected an environment without entities, got an entity environment. Use"
             " it without wrapping"
         )
-    if mask_source not in MASK_SOURCES:
-        raise ValueError(
-            f"{env_name}: {MASK}: expected one of {', '.join(MASK_SOURCES)}, got {mask_source!r}"
-        )
+    one_of(f"{env_name}: {MASK}", mask_source, MASK_SOURCES)
     if view is not None and not isinstance(view, View):
         hint = f". Make one: {view.__name__}(…)" if isinstance(view, type) else ""
         if isinstance(view, Mapping):
@@ -250,11 +247,7 @@ def checked_actions(
     Raises:
         ActionError: an unknown action, one that is left out or has a wrong length, or an illegal choice.
     """
-    parsed = ragged_orders(space.actions, [env_name], [action])
-    try:
-        return validate_actions(space, batch, parsed)
-    except ActionError as error:
-        raise ActionError(f"{env_name}: {str(error).removeprefix('env 0: ')}") from None
+    return validate_actions(space, batch, ragged_orders(space.actions, [env_name], [action]), [env_name])
 
 
 def without_mask(space: spaces.Dict) -> tuple[spaces.Space[Any], str | None]:

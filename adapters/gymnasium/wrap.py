@@ -20,7 +20,7 @@ from .views.view_config import from_config, to_config
 
 
 class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, Any], RecordConstructorArgs):
-    """A Gymnasium environment seen as entities; made by `wrap`, and again by its spec.
+    """A Gymnasium environment as an entity environment; made by `wrap`, and again by its spec.
 
     Observations and actions are those of `EntitySpace` and `EntityActionSpace`. Rewards, ends, infos and
     rendering are the wrapped environment's.

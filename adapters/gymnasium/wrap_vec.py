@@ -34,7 +34,7 @@ from .views.scope import View, ViewError
 
 
 class WrappedVectorEnv(EntityVectorEnv):
-    """A Gymnasium vector environment seen as entities; made by `wrap_vec`.
+    """A Gymnasium vector environment as an entity vector environment; made by `wrap_vec`.
 
     Autoreset, outwards, is SAME_STEP with `info["final_obs"]` wherever the wrapped environment can do it:
 

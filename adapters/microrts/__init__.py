@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from .options import check_options as check_options
     from .options import plan_arguments as plan_arguments
     from .options import plan_games as plan_games
-    from .registration import register as register
     from .vector_env import MicroRTSVectorEnv as MicroRTSVectorEnv
 else:
     __getattr__, __dir__, __all__ = attach(__name__)

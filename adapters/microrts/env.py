@@ -7,15 +7,8 @@ from typing import Any
 
 from ...envs.vector.one_lane_env import OneLaneEnv
 from .java.engine import MicroRTSEngine
-from .java.names import argument_names
 from .options import check_options, is_player
 from .vector_env import MicroRTSVectorEnv
-
-
-class _OneGame(MicroRTSVectorEnv):
-    """A vector environment whose ended games stay as they are until `reset`."""
-
-    starts_over = False
 
 
 class MicroRTSEnv(OneLaneEnv):
@@ -57,10 +50,10 @@ class MicroRTSEnv(OneLaneEnv):
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        check_options(options, argument_names(MicroRTSEnv))
+        check_options(options, MicroRTSEnv)
         if not is_player(side):
             raise ValueError(f"side: expected 0 or 1, got {side!r}")
-        venv = _OneGame(
+        venv = MicroRTSVectorEnv(
             map,
             opponents=opponent,
             side=side,

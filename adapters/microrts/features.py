@@ -21,8 +21,8 @@ PLANES = (
 #: features="planes": the cell and its planes, for every type.
 PLANE_FEATURES = ("x", "y", *PLANES)
 
-#: features="planes29": what later versions of the engine add; a cell is free unless it is a wall, whoever
-#: stands on it.
+#: features="planes29": what later versions of the engine add; a cell is free unless it is a wall,
+#: also with a unit on it.
 TERRAIN = ("terrain_free", "terrain_wall")
 #: The features of an entity with features="planes29".
 PLANE29_FEATURES = (*PLANE_FEATURES, *TERRAIN)
@@ -53,7 +53,7 @@ UNIT_FEATURES = (
 #: features="units": a resource field.
 RESOURCE_FEATURES = ("x", "y", "resources")
 
-#: features="units": a cell that nobody can enter.
+#: features="units": a cell that no unit can enter.
 WALL_FEATURES = ("x", "y")
 
 #: `step` is the share of the time limit that is over. Stockpiles are exact.

@@ -1,4 +1,4 @@
-"""Making vector environments of μRTS: in this process, or its games shared between several."""
+"""`make_vec` of μRTS: a vector environment in this process, or its games shared between several."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ def make_vec(
     num_envs: int = 1,
     *,
     num_workers: int = 0,
-    parent_works: bool | None = None,
     worker_timeout: float | None = 60.0,
     opponents: Opponents | None = None,
     selfplay: int = 0,
@@ -36,14 +35,13 @@ def make_vec(
             and each worker plays a run of neighbouring ones in a JVM of its own, which are to take as long as
             the others' (against coacAI a game takes twice as long as against a rush). The same seed gives the
             same games.
-        parent_works: deprecated, without effect.
         worker_timeout: seconds after which a worker that does not answer is ended; None: never.
-        options: the arguments of `MicroRTSVectorEnv`, which are told of there.
+        options: the arguments of `MicroRTSVectorEnv`, documented there.
 
     Raises:
         ValueError: `num_workers` is not between 1 and the number of games; and see `MicroRTSVectorEnv`.
     """
-    find_map(map)  # an unknown one is told of, also where `maps` are played instead
+    find_map(map)  # raises for an unknown map, also where `maps` are played instead
     if not num_workers:
         options |= {"opponents": opponents, "selfplay": selfplay, "side": side, "maps": maps, "seed": seed}
         return MicroRTSVectorEnv(map, num_envs, **options)
@@ -64,7 +62,6 @@ def make_vec(
         ],
         [sum(num_lanes[run.start : run.stop]) for run in runs],
         seed,
-        parent_works,
         worker_timeout,
     )
     venv.lane_games = np.repeat(np.arange(len(games)), num_lanes)

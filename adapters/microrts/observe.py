@@ -115,7 +115,7 @@ class Observer:
 
     @property
     def winner(self) -> NDArray[np.int64]:
-        """The player that won each game (games,); -1: nobody has."""
+        """The player that won each game (games,); -1: neither has."""
         return self.headers[_WINNER]
 
     @property
@@ -199,7 +199,7 @@ class Observer:
         if self.perspective is not None:
             self.perspective.turn_entities(entities)
         if self._has_walls:
-            walls = self._walls  # where there are none, nobody can change them
+            walls = self._walls  # an empty array cannot be changed
             entities["Wall"] = (
                 RaggedArray.unchecked(walls.values.copy(), walls.offsets) if len(walls.values) else walls
             )

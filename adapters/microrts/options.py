@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from ...envs.errors import seconds_or_none, whole_number
+from ...envs.errors import check_option_names, one_of, seconds_or_none, whole_number
 from .java.bots import USUAL_BOT, USUAL_BOT_PARTIAL, check_bot
 from .java.games import GameSetup
 from .java.maps import Map, find_map
-from .java.names import unknown
 
 FEATURES = ("units", "planes", "planes29")
 TARGETS = ("cells", "entities")
@@ -44,9 +44,7 @@ class Options:
     def __post_init__(self) -> None:
         choices = {"features": FEATURES, "targets": TARGETS, "perspective": PERSPECTIVES}
         for name, known in choices.items():
-            value = getattr(self, name)
-            if value not in known:
-                raise ValueError(f"{name}: expected one of {', '.join(map(repr, known))}, got {value!r}")
+            one_of(name, getattr(self, name), known)
         for name in ("max_steps", "frame_skip"):
             object.__setattr__(self, name, whole_number(name, getattr(self, name)))
         for name in ("partial_observability", "mask_reserved"):
@@ -55,20 +53,19 @@ class Options:
         seconds_or_none("bot_timeout", self.bot_timeout)
 
 
-def check_options(options: Mapping[str, Any], beside: Iterable[str] = ()) -> Options:
+def check_options(options: Mapping[str, Any], caller: Callable[..., Any] | None = None) -> Options:
     """`Options(**options)`.
 
     Args:
-        beside: what else the caller takes by name, and so may be meant by a wrong name.
+        caller: the class that takes the options; the nearest name may be one of its other arguments.
 
     Raises:
         TypeError: an unknown option; the message says which one is nearest.
         ValueError: an option that is out of its range, by name.
     """
     known = [field.name for field in fields(Options)]
-    for name in options:
-        if name not in known:
-            raise TypeError(unknown("option", name, [*known, *beside]))
+    others = inspect.signature(caller).parameters if caller else ()
+    check_option_names("MicroRTS", options, [*known, *others])
     return Options(**options)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
@@ -17,7 +17,6 @@ from ...envs.vector.vector_env import Actions, StepResult
 from ...envs.window import Window
 from ...ragged import keep_freed_memory
 from .java.engine import BotFailure, MicroRTSEngine
-from .java.names import argument_names
 from .java.rewards import REWARDS, Weights, weights_array, weights_at
 from .kernels.sort_kernels import judge
 from .observe import Observer
@@ -65,7 +64,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         maps: several maps, of any sizes, which the games take in turns, instead of `map`.
         reward_weights: by name or six numbers; None: those of the papers.
         final_reward_weights: likewise: the weights go there from `reward_weights`, linearly with the progress
-            that a trainer tells by `set_progress`; None: they stay.
+            that a trainer reports by `set_progress`; None: they stay.
         seed: seeds the first `reset` that gives none; None: from the operating system.
         render_mode: None, "rgb_array", or "human" for a window that shows the first lane's game, drawn at
             each reset and step (needs pygame).
@@ -83,8 +82,6 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         gymnasium.error.DependencyNotInstalled, RuntimeError: a window without pygame, or without a display.
     """
 
-    #: Whether the next game starts within the step that ends one.
-    starts_over: ClassVar[bool] = True
     validates_in_step = True  # while orders are placed, in one pass
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium declares no ClassVar
@@ -110,7 +107,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         **options: Any,
     ) -> None:
         check_render_mode("MicroRTSVectorEnv", render_mode, self.metadata["render_modes"])
-        self.options = check_options(options, argument_names(MicroRTSVectorEnv))
+        self.options = check_options(options, MicroRTSVectorEnv)
         first = weights_array(reward_weights)
         last = first
         if final_reward_weights is not None:
@@ -137,7 +134,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         self, seeds: list[int | None], options: dict[str, Any] | None
     ) -> tuple[EntityBatch, dict[str, Any]]:
         """Start a game in every lane. A seed makes all that follows the same for the same seed: a game's is
-        that of its first lane. Games without one go on with their random numbers.
+        that of its first lane. Games without one continue their random numbers.
         """
         self._seed_games(seeds)
         self._restart(np.arange(len(self.games)))
@@ -146,7 +143,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         return batch, {"raw_rewards": np.zeros((self.num_envs, len(REWARDS)))}
 
     def _step(self, actions: Actions) -> StepResult:
-        """Give the orders, and let the games go on by `frame_skip` ticks."""
+        """Give the orders and play `frame_skip` ticks."""
         assert self._last is not None
         self.observer.place(self._last, actions)
         earned, failures = self._play()
@@ -203,7 +200,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         failures: Sequence[BotFailure],
         info: dict[str, Any],
     ) -> EntityBatch:
-        """Say in `info` how the games of `lanes` ended, start the next ones, and return what is seen then."""
+        """Add to `info` how the games of `lanes` ended, start the next ones and return their observations."""
         engine, observer = self.engine, self.observer
         ended = np.zeros(len(self.games), bool)
         ended[engine.lane_game[lanes]] = True
@@ -217,7 +214,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         failed = {failure.game for failure in failures}
         for game in np.flatnonzero(ended & observer.is_over):
             if game not in failed:
-                failures = [*failures, *engine.tell_bot(int(game), int(observer.winner[game]))]
+                failures = [*failures, *engine.notify_bot(int(game), int(observer.winner[game]))]
         if failures:
             self._report(failures, info)
         if not self.starts_over:

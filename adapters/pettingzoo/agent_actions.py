@@ -26,8 +26,8 @@ from ...envs.actions import (
     Mask,
 )
 from ...ragged import RaggedArray
-from ..gymnasium.action_part import one_per_lane
 from ..gymnasium.actions import take_apart
+from ..gymnasium.entity_actions import one_per_lane
 from ..gymnasium.views.batches import pick
 from .agent_names import group_agents, same
 from .game import PettingZooGame

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...suggestions import nearest
+from ...suggestions import nearest_or_known
 
 
 def kind_of(agent: str) -> str:
     """Return the kind in an agent's name: "adversary" for "adversary_0"; without a number, the name."""
     head, _, tail = str(agent).rpartition("_")
     return head if head and tail.isdigit() else str(agent)
-
-
-def near(name: str, known: Iterable[str]) -> str:
-    """Return the end of an error message about an unknown name: the nearest known names, or all of them."""
-    known = list(dict.fromkeys(map(str, known)))
-    close = nearest(name, known, 3, 0.6)
-    if close:
-        return f". Did you mean {' or '.join(map(repr, close))}?"
-    return f". Known: {', '.join(map(repr, known))}"
 
 
 def resolve(names: Sequence[str], agents: Sequence[str], what: str) -> list[str]:
@@ -34,7 +25,7 @@ def resolve(names: Sequence[str], agents: Sequence[str], what: str) -> list[str]
         if name not in agents and name not in kinds:
             raise ValueError(
                 f"{what}: expected agents or kinds of agents, got the unknown agent or kind"
-                f" {name!r}{near(name, [*agents, *kinds])}"
+                f" {name!r}{nearest_or_known(name, [*agents, *kinds])}"
             )
     return [agent for agent, kind in zip(agents, kinds, strict=True) if agent in names or kind in names]
 
@@ -43,7 +34,7 @@ def group_agents(agents: Sequence[str], alike: Callable[[str, str], bool]) -> di
     """Group agents that are alike. A group is named after its kinds, or after its first agent if names clash.
 
     Args:
-        alike: tells whether two agents belong together.
+        alike: returns True if two agents belong together.
     """
     groups: list[list[str]] = []
     for agent in agents:

@@ -9,8 +9,7 @@ from functools import partial
 from typing import Any, Literal, overload
 
 from ...envs import EntitySpace, ListVectorEnv
-from ...envs.errors import whole_number
-from ...suggestions import did_you_mean
+from ...envs.errors import one_of, whole_number
 from ..gymnasium.views.auto import auto
 from ..gymnasium.views.scope import ViewError
 from .agent_names import resolve, same
@@ -98,15 +97,8 @@ def from_pettingzoo(
             or games that differ.
         ViewError: a view that does not fit.
     """
-    if mode not in MODES:
-        raise ValueError(
-            f"mode: expected one of {', '.join(map(repr, MODES))}, got {mode!r}{did_you_mean(mode, MODES)}"
-        )
-    if reward not in POOLINGS:
-        raise ValueError(
-            f"reward: expected one of {', '.join(map(repr, POOLINGS))},"
-            f" got {reward!r}{did_you_mean(reward, POOLINGS)}"
-        )
+    one_of("mode", mode, MODES)
+    one_of("reward", reward, POOLINGS)
     if mode == "lanes" and team is not None:
         raise ValueError(
             "team: expected None in mode 'lanes', got "

@@ -15,8 +15,9 @@ from gymnasium import spaces
 
 from ...envs import EntitySpace, ObservationError
 from ...envs.actions.array_checks import real_number
+from ...suggestions import nearest_or_known
 from ..gymnasium.translation import MASK
-from .agent_names import near, repeated
+from .agent_names import repeated
 
 #: (game, agent, terminated) -> the agent's last observation, or None.
 FinalObserver = Callable[["PettingZooGame", str, bool], Any]
@@ -193,7 +194,7 @@ class PettingZooGame(ABC):
             if agent not in self.observation_spaces:
                 self.fail(
                     "agents: expected agents of possible_agents, got unknown agent"
-                    f" {agent!r}{near(agent, self.possible_agents)}"
+                    f" {agent!r}{nearest_or_known(agent, self.possible_agents)}"
                 )
             if agent in self._ended:
                 self.fail(

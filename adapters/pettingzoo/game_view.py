@@ -90,7 +90,7 @@ class GameView(ABC):
         """Return a function that steps `env` as its own `step` does, but with arrays and without the game's
         own observations.
 
-        It leaves `env` and the game in the same state as `step`, and is used where nobody else needs these
+        It leaves `env` and the game in the same state as `step`, and is used where nothing else needs these
         observations. None, here: the game is stepped by `env.step`. So must be a game whose wrappers or
         subclass could change what a step does.
 

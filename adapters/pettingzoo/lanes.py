@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from itertools import product, repeat
 from typing import Any
@@ -74,6 +73,9 @@ class GameLanes(EntityVectorEnv):
             "final_obs": True,
         }
         self._name = first.name
+        self.lane_names = [
+            f"lane {lane} ({agent!r} of game {game})" for lane, (game, agent) in enumerate(self.agents)
+        ]
         self._acting: list[str | None] = []
         self._has_opponents = bool(opponents)
         self._uses_arrays = False
@@ -94,7 +96,7 @@ class GameLanes(EntityVectorEnv):
         try:
             return super()._checked(actions)
         except ActionError as error:
-            raise ActionError(self._with_names(str(error))) from None
+            raise ActionError(f"{self._name}: {error}") from None
 
     def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
         """Step each game; see the class."""
@@ -183,14 +185,6 @@ class GameLanes(EntityVectorEnv):
             if agent in playing[game.index]
         }
         return {lane: info for lane, info in infos.items() if info}
-
-    def _with_names(self, message: str) -> str:
-        """Add the lane's agent to an error message about a lane."""
-        lane = re.match(r"env (\d+): ", message)
-        if lane is None:
-            return f"{self._name}: {message}"
-        game, agent = self.agents[int(lane[1])]
-        return f"{self._name}: lane {lane[1]} ({agent!r} of game {game}): {message[lane.end() :]}"
 
     def _render(self) -> tuple[Any, ...]:
         """Return one frame per lane: that of its game."""

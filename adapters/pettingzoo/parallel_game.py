@@ -43,7 +43,7 @@ class ParallelGame(PettingZooGame):
         if not any(terminations.values()) and not any(truncations.values()):
             agents = list(self.env.agents)
             if agents == before and self._observations.keys() == outcome.rewards.keys():
-                self.acting = tuple(agents)  # nobody joined or left
+                self.acting = tuple(agents)  # no agent joined or left
                 return outcome
         staying = set(self.env.agents)
         for agent in before:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from .options import ACTIONS as ACTIONS
     from .options import EngineOptions as EngineOptions
     from .options import ViewOptions as ViewOptions
-    from .registration import register as register
     from .vector_env import ProcgenVectorEnv as ProcgenVectorEnv
     from .vector_env import make_vec as make_vec
 else:

@@ -1,11 +1,11 @@
 """Steps in which the engine draws nothing.
 
 The engine draws 64 x 64 pixels at every step and has no option against it. Its library imports the functions
-of Qt that draw; where nobody looks at the frames, `undrawn` puts one that does nothing in their places while
-the engine steps. The games' logic never reads a frame.
+of Qt that draw; where frames are not used, `undrawn` puts one that does nothing in their places while the
+engine steps. The games' logic never reads a frame.
 
-An engine of somebody else that draws in another thread meanwhile gets a frame with holes. An engine of
-Entitize doesn't: while one of them is looked at, all draw. The switch is
+A third-party engine that draws in another thread meanwhile gets a frame with holes. An engine of Entitize
+doesn't: while the frames of one of them are used, all draw. The switch is
 `entitize.process.switch("undrawn_steps", False)`.
 """
 

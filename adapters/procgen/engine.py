@@ -37,7 +37,7 @@ def import_engine() -> Any:
         ImportError: the package is not installed; the message names the extra.
     """
     try:
-        # Importing procgen leaves a file open, and gym, which it imports, prints advice that helps nobody.
+        # Importing procgen leaves a file open, and gym, which it imports, prints advice that does not apply.
         with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
             return importlib.import_module("procgen.env").ProcgenGym3Env
@@ -66,9 +66,7 @@ class StateBuffer:
 
     def fill(self, engine: Any) -> None:
         """Fetch the state of every lane."""
-        lanes = iter(
-            range(len(self.lengths))
-        )  # shared: each thread takes the next lane that nobody has taken
+        lanes = iter(range(len(self.lengths)))  # shared: each thread takes the next lane
         helpers = (
             [self._pool.submit(self._fill, engine, lanes) for _ in range(self._num_helpers)]
             if self._pool
@@ -142,7 +140,7 @@ class ProcgenEngine:
         self.env = import_engine()(**self._arguments)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies run an engine of their own, which goes on from this one's state."""
+        """Copies run an engine of their own, which continues from this one's state."""
         return {**vars(self), "env": self.env.get_state()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 from ...envs.errors import check_render_mode
 from ...envs.vector.one_lane_env import OneLaneEnv
-from ...envs.window import Window
 from .vector_env import ProcgenVectorEnv
 
 
@@ -37,10 +36,9 @@ class ProcgenEnv(OneLaneEnv):
 
     def __init__(self, game: str, *, render_mode: str | None = None, **options: Any) -> None:
         check_render_mode("ProcgenEnv", render_mode, self.metadata["render_modes"])
-        fps = self.metadata["render_fps"]
-        window = Window(f"Procgen {game}", fps) if render_mode == "human" else None
         venv = ProcgenVectorEnv(game, 1, render_mode="rgb_array" if render_mode else None, **options)
-        super().__init__(venv, options.get("seed") is not None, window)
+        title = f"Procgen {game}" if render_mode == "human" else None
+        super().__init__(venv, options.get("seed") is not None, title)
         self._now: dict[str, Any] = {}  # the observation of the level that is being played
         self._level_seed = 0
         self._next: tuple[dict[str, Any], dict[str, Any]] | None = None  # the level after the one that ended

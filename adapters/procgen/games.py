@@ -4,7 +4,7 @@ Read off the engine's C++ source (openai/procgen, src/games) and checked by play
 cells as 1, velocities half a cell per step as 1, so that features are of about unit size in every game.
 
 A type's ids are the values of the entity record's `type` field. What only decorates (trails, dust, explosions
-that harm nobody, the legend of what is told by a feature) is listed by id in `decoration` and left out of the
+that do no harm, the legend of what a feature says) is listed by id in `decoration` and left out of the
 default features; an id that is in neither list goes to the type `Other`, so that nothing gets lost silently.
 """
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from ...envs.errors import check_option_names, check_range
-from ...suggestions import did_you_mean
+from ...envs.errors import check_option_names, check_range, one_of
 from .games import GAMES, ProcgenGame
 
 FEATURES = ("default", "reference", "pixels")
@@ -30,18 +29,8 @@ def find_game(name: str) -> ProcgenGame:
     Raises:
         ValueError: there is none; the message says which name is nearest.
     """
-    if name in GAMES:
-        return GAMES[name]
-    hint = did_you_mean(name, GAMES, 1)
-    raise ValueError(f"Procgen: game: expected one of {', '.join(GAMES)}, got {name!r}{hint}")
-
-
-def _check_choices(options: Any, **allowed: tuple[Any, ...]) -> None:
-    """Refuse a value of `options` that is not one of those `allowed` for its name."""
-    for name, choices in allowed.items():
-        value = getattr(options, name)
-        if value not in choices:
-            raise ValueError(f"{name}: expected one of {', '.join(map(repr, choices))}, got {value!r}")
+    one_of("Procgen: game", name, GAMES)
+    return GAMES[name]
 
 
 @dataclass(frozen=True)
@@ -64,15 +53,11 @@ class ViewOptions:
     skip_space: bool | None = None  # leave out chunks that are nothing but space; None: yes (reference: no)
 
     def __post_init__(self) -> None:
-        _check_choices(
-            self,
-            features=FEATURES,
-            visible_only=_FLAG,
-            distances=_OPTIONAL_FLAG,
-            whole_map=_FLAG,
-            centred=_OPTIONAL_FLAG,
-            skip_space=_OPTIONAL_FLAG,
-        )
+        one_of("features", self.features, FEATURES)
+        for name in ("visible_only", "whole_map"):
+            one_of(name, getattr(self, name), _FLAG)
+        for name in ("distances", "centred", "skip_space"):
+            one_of(name, getattr(self, name), _OPTIONAL_FLAG)
         check_range("window", self.window, 1, 64)
         check_range("player_tiles", self.player_tiles, 0, 64)
         if self.chunk_size is not None:
@@ -106,8 +91,8 @@ class EngineOptions:
     num_levels: int = 0  # how many different levels; 0: as many as there are
     start_level: int = 0  # the first of them
     use_sequential_levels: bool = False  # a level that is completed leads on to the next one
-    #: Drawing; it does not touch the game's logic. None: the cheapest, or where somebody looks at it (with
-    #: a render_mode, and with pixels) the prettiest.
+    #: Drawing; it does not touch the game's logic. None: the cheapest; where frames are rendered or
+    #: observed (with a render_mode, and with pixels) the prettiest.
     use_backgrounds: bool | None = None
     use_monochrome_assets: bool | None = None
     paint_vel_info: bool = False
@@ -123,9 +108,10 @@ class EngineOptions:
                 "use_generated_assets: expected False, got True: the engine aborts the process when it is"
                 " asked for the state of a game with generated assets"
             )
-        flags = ("use_sequential_levels", "paint_vel_info", "center_agent", "restrict_themes")
-        _check_choices(self, **dict.fromkeys(flags, _FLAG))
-        _check_choices(self, use_backgrounds=_OPTIONAL_FLAG, use_monochrome_assets=_OPTIONAL_FLAG)
+        for name in ("use_sequential_levels", "paint_vel_info", "center_agent", "restrict_themes"):
+            one_of(name, getattr(self, name), _FLAG)
+        for name in ("use_backgrounds", "use_monochrome_assets"):
+            one_of(name, getattr(self, name), _OPTIONAL_FLAG)
         check_range("num_levels", self.num_levels, 0)
         check_range("start_level", self.start_level, 0, 2**31 - 1 - self.num_levels)
         check_range("debug_mode", self.debug_mode, 0)
@@ -140,13 +126,10 @@ class EngineOptions:
         modes, mode = game.modes, self.distribution_mode
         if game.name in EXPLORATION_GAMES:
             modes += ("exploration",)
-        if mode not in modes:
-            raise ValueError(
-                f"{game.name}: distribution_mode: expected one of {', '.join(modes)}, got {mode!r}"
-            )
+        one_of(f"{game.name}: distribution_mode", mode, modes)
 
     def arguments(self, render: bool) -> dict[str, Any]:
-        """Keyword arguments of `ProcgenGym3Env`. `render`: somebody looks at what it draws."""
+        """Keyword arguments of `ProcgenGym3Env`. `render`: frames will be rendered."""
         arguments = asdict(self)
         arguments["num_threads"] = arguments.pop("engine_threads")
         del arguments["use_generated_assets"]

@@ -47,7 +47,7 @@ _TILES: dict[str, str] = {
     "ninja": "6 bomb, 9 player_jump, 12 player_right1, 13 player_right2, 14 fire, 20 wall_mid, 100 space",
 }
 
-#: What tiles are drawn as that the pixels don't tell from others.
+#: Tiles that look like others on the screen -> the tile that they look like.
 _DRAWN_AS = {"enemy_barrier": "space", "moving_boulder": "boulder", "moving_diamond": "diamond"}
 
 #: Tail fields that it leaves out.

@@ -23,8 +23,8 @@ MAPS = Path("/proc/self/maps")
 class ReplacedFunctions:
     """A `with` block in which the library calls other functions; in several threads at once, too.
 
-    `with` tells whether it does: not on another system than Linux, nor with a library that imports other
-    functions, or whose table is read-only.
+    `with` returns True if it does, and False on systems other than Linux, and with a library that imports
+    other functions or whose table is read-only.
 
     Args:
         functions: imported function -> what is called in its place (made by `compiled_callback`).

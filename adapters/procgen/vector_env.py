@@ -17,7 +17,7 @@ from ...envs import (
     EntityVectorEnv,
     GlobalCategorical,
 )
-from ...envs.errors import check_render_mode
+from ...envs.errors import check_render_mode, whole_number
 from ...envs.registration import share_lanes
 from ...envs.seeds import Seeds
 from ...envs.vector.vector_env import StepResult
@@ -92,10 +92,9 @@ class ProcgenVectorEnv(EntityVectorEnv):
         **options: Any,
     ) -> None:
         self.game = find_game(game)
-        if num_envs < 1:
-            raise ValueError(f"num_envs: expected at least 1, got {num_envs}")
-        if num_threads is not None and num_threads < 1:
-            raise ValueError(f"num_threads: expected at least 1, got {num_threads}")
+        self.num_envs = whole_number("num_envs", num_envs)
+        if num_threads is not None:
+            whole_number("num_threads", num_threads)
         check_render_mode("ProcgenVectorEnv", render_mode, self.metadata["render_modes"])
         view, self._engine_options = split_options(options)
         self._engine_options.check(self.game)
@@ -105,7 +104,6 @@ class ProcgenVectorEnv(EntityVectorEnv):
         self._decoder = StateDecoder(
             game, self._engine_options.distribution_mode, None if view.is_pixels else view
         )
-        self.num_envs = num_envs
         self.render_mode = render_mode
         self.single_observation_space = self._decoder.observation_space
         self.single_action_space = self._decoder.action_space
@@ -127,7 +125,7 @@ class ProcgenVectorEnv(EntityVectorEnv):
         """Start an episode in every lane.
 
         A seed makes a new engine (milliseconds), whose levels and games are the same for the same seed; it
-        counts modulo 2**31. Without one the engine goes on with its levels.
+        counts modulo 2**31. Without one the engine continues with its levels.
         """
         if seed is not None or self.engine is None:
             self._make_engine(seed)
@@ -144,7 +142,7 @@ class ProcgenVectorEnv(EntityVectorEnv):
         choices = np.full(self.num_envs, _NOOP, np.int32)
         choices[chosen.lengths > 0] = chosen.values
         self.engine.step(choices)
-        # After an end the next level's time runs, so it is the time before that tells of the limit.
+        # After an end the next level's time runs, so the limit is compared with the time before.
         is_late = self._times + 1 >= self._limits
         batch, rewards, done, info = self._observe()
         truncated = done & is_late & ~info["level_complete"]
@@ -247,32 +245,14 @@ def _frame_batch(frames: NDArray[np.uint8]) -> EntityBatch:
     )
 
 
-def make_vec(
-    game: str,
-    num_envs: int = 1,
-    *,
-    num_workers: int = 0,
-    parent_works: bool | None = None,
-    worker_timeout: float | None = 60.0,
-    **options: Any,
-) -> EntityVectorEnv:
+def make_vec(game: str, num_envs: int = 1, *, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
     """`ProcgenVectorEnv(game, num_envs, **options)`; what `entitize.make_vec("Procgen/<game>")` calls.
 
     With `num_workers` the lanes are shared between that many processes, each with an engine of its own, which
     fetches states in one thread unless `num_threads` says otherwise. The engine draws the seeds of its lanes
     one after the other, so the levels are others than in one process; they repeat for the same `num_workers`.
+    `worker_timeout`: see `ShardedVectorEnv`.
     """
-    if not num_workers:
-        return ProcgenVectorEnv(game, num_envs, **options)
-    options = {"num_threads": 1, **options}
-    seed = options.pop("seed", None)
-    make = partial(ProcgenVectorEnv, game)
-    return share_lanes(
-        make,
-        num_envs,
-        num_workers,
-        parent_works=parent_works,
-        first_seed=seed,
-        worker_timeout=worker_timeout,
-        **options,
-    )
+    if num_workers:
+        options = {"num_threads": 1, **options}
+    return share_lanes(partial(ProcgenVectorEnv, game), num_envs, num_workers, **options)

@@ -18,7 +18,7 @@ _GRACE = 2.0
 
 
 class ProgramError(RuntimeError):
-    """A game returned where training could not go on."""
+    """A game returned where training could not continue."""
 
 
 class GameThread(Thread):

@@ -43,7 +43,7 @@ class Exchange:
     """Shared by the lanes of one vector environment: a lock, and counts of those that have asked.
 
     Attributes:
-        changed: its lock guards this object and all lanes; notified when a waiting step may go on.
+        changed: its lock guards this object and all lanes; notified when a waiting step may continue.
         asked: how many lanes have a question.
         pending: how many lanes have a game that has not asked since its last answer.
         failed: the lanes whose games have failed.
@@ -55,7 +55,7 @@ class Exchange:
         self.asked = self.pending = 0
         self.failed: list[Lane] = []
         self.ended: Exception | None = None
-        self._is_late = False  # whether one question is enough for the step to go on
+        self._is_late = False  # whether one question is enough for the step to continue
 
     def wait(self, lanes: Sequence[Lane], max_wait: float | None, timeout: float | None) -> list[Lane]:
         """Wait until every lane with a game has asked; after `max_wait` seconds until one has.
@@ -63,7 +63,7 @@ class Exchange:
         Ends early where a game has failed.
 
         Returns:
-            the lanes whose games have not asked for `timeout` seconds; empty where the step can go on.
+            the lanes whose games have not asked for `timeout` seconds; empty where the step can continue.
 
         Raises:
             gymnasium.error.ClosedEnvironmentError: another thread has closed the environment.
@@ -72,7 +72,7 @@ class Exchange:
         late_at = None if max_wait is None else time.monotonic() + max_wait
         with self.changed:
             self._is_late = False
-            while not self._may_go_on():
+            while not self._may_continue():
                 now = time.monotonic()
                 ends = [] if late_at is None or self._is_late else [late_at - now]
                 if ends and ends[0] <= 0:
@@ -99,11 +99,11 @@ class Exchange:
             self.changed.notify()
 
     def notify(self) -> None:
-        """Wake a waiting step if it may go on. The caller holds the lock."""
-        if self._may_go_on():
+        """Wake a waiting step if it may continue. The caller holds the lock."""
+        if self._may_continue():
             self.changed.notify()
 
-    def _may_go_on(self) -> bool:
+    def _may_continue(self) -> bool:
         if self.ended is not None or self.failed:
             return True
         return self.asked > 0 and (self._is_late or not self.pending)
@@ -214,7 +214,7 @@ class Lane:
         self._set_pending(True)
 
     def answer(self, actions: Answer) -> None:
-        """Let the game go on with the answer to its question."""
+        """Give the game the answer to its question; it continues."""
         self._answers.put(actions)
 
     def stop(self) -> None:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from .kinds import KINDS as KINDS
     from .kinds import classify as classify
     from .options import DoomOptions as DoomOptions
-    from .registration import register as register
     from .scenarios import Scenario as Scenario
     from .scenarios import find_scenario as find_scenario
     from .scenarios import scenario_names as scenario_names

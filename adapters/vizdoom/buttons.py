@@ -1,9 +1,9 @@
 """Buttons of the game as actions.
 
-Most buttons exclude each other: nobody turns left and right at once. So by default a group of such buttons is
-one choice ("none", "turn_left", "turn_right") and all groups are chosen together: a step can turn, walk and
-shoot. All combinations of buttons as one choice, as ViZDoom's own environments offer them, would be 2^17 in
-`deathmatch`, and would not share what is learned about a button between them.
+Most buttons exclude each other: turning left and right at once makes no sense. So by default a group of such
+buttons is one choice ("none", "turn_left", "turn_right") and all groups are chosen together: a step can turn,
+walk and shoot. All combinations of buttons as one choice, as ViZDoom's own environments offer them, would be
+2^17 in `deathmatch`, and would not share what is learned about a button between them.
 """
 
 from __future__ import annotations

@@ -200,7 +200,7 @@ def _interrupts_blocked() -> Iterator[None]:
 
 
 def _free_port() -> int:
-    """Return a port that nobody uses; a network game needs one, even with a single player."""
+    """Return a free port; a network game needs one, even with a single player."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -6,14 +6,7 @@ from typing import Any
 
 from ...envs.errors import check_render_mode
 from ...envs.vector.one_lane_env import OneLaneEnv
-from ...envs.window import Window
 from .vector_env import ViZDoomVectorEnv
-
-
-class _OneEpisode(ViZDoomVectorEnv):
-    """A vector environment whose ended episodes stay as they are until `reset`."""
-
-    starts_over = False
 
 
 class ViZDoomEnv(OneLaneEnv):
@@ -40,8 +33,6 @@ class ViZDoomEnv(OneLaneEnv):
 
     def __init__(self, scenario: str = "basic", *, render_mode: str | None = None, **options: Any) -> None:
         check_render_mode("ViZDoomEnv", render_mode, self.metadata["render_modes"])
-        venv = _OneEpisode(scenario, 1, render_mode="rgb_array" if render_mode else None, **options)
-        fps = venv.metadata["render_fps"]
-        self.metadata = {**self.metadata, "render_fps": fps}
-        window = Window(f"ViZDoom {scenario}", fps) if render_mode == "human" else None
-        super().__init__(venv, options.get("seed") is not None, window)
+        venv = ViZDoomVectorEnv(scenario, 1, render_mode="rgb_array" if render_mode else None, **options)
+        title = f"ViZDoom {scenario}" if render_mode == "human" else None
+        super().__init__(venv, options.get("seed") is not None, title)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import vizdoom
 
-from ...envs.errors import check_flags, check_range
+from ...envs.errors import check_flags, check_range, one_of, positive_number
 from ...suggestions import did_you_mean
 
 ACTIONS = ("groups", "single")
@@ -57,13 +57,8 @@ class DoomOptions:
             check_range("skill", self.skill, 1, 5)
         if self.timeout is not None:
             check_range("timeout", self.timeout, 0)
-        if self.actions not in ACTIONS:
-            raise ValueError(
-                f"actions: expected one of {', '.join(map(repr, ACTIONS))}, got {self.actions!r}"
-            )
-        distance = self.wall_distance
-        if isinstance(distance, bool) or not isinstance(distance, int | float) or not distance > 0:
-            raise ValueError(f"wall_distance: expected a number above 0, got {distance!r}")
+        one_of("actions", self.actions, ACTIONS)
+        positive_number("wall_distance", self.wall_distance)
         names = self.variables
         if (
             isinstance(names, str)
@@ -81,7 +76,7 @@ class DoomOptions:
         self.screen(False)
 
     def screen(self, render: bool) -> vizdoom.ScreenResolution:
-        """Return the engine's resolution. `render`: somebody looks at the frames."""
+        """Return the engine's resolution. `render`: frames will be rendered."""
         text = self.resolution or ("320x240" if render else "160x120")
         known = vizdoom.ScreenResolution.__members__
         name = f"RES_{text.upper()}"

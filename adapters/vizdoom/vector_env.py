@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import vizdoom
@@ -66,9 +66,6 @@ class ViZDoomVectorEnv(EntityVectorEnv):
         WorkerError: an engine has died, in `reset` or `step`; all are closed.
     """
 
-    #: Whether the next episode starts within the step that ends one.
-    starts_over: ClassVar[bool] = True
-
     metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium declares no ClassVar
         "autoreset_mode": AutoresetMode.SAME_STEP,
         "final_obs": False,
@@ -110,7 +107,7 @@ class ViZDoomVectorEnv(EntityVectorEnv):
     def _reset(
         self, seeds: list[int | None], options: dict[str, Any] | None
     ) -> tuple[EntityBatch, dict[str, Any]]:
-        """Start an episode in every lane; a lane without a seed goes on with its random numbers."""
+        """Start an episode in every lane; a lane without a seed continues its random numbers."""
         for lane, seed in enumerate(seeds):
             if seed is not None or self._generators[lane] is None:
                 self._generators[lane] = np.random.default_rng(seed)
@@ -180,7 +177,7 @@ class ViZDoomVectorEnv(EntityVectorEnv):
         helpers = [self._threads.submit(work) for _ in range(self._num_threads - 1)]
         try:
             work()
-        finally:  # none may go on while an error or an interruption is handled
+        finally:  # none may run on while an error or an interruption is handled
             wait(helpers)
         if not failures:
             return results
@@ -215,28 +212,14 @@ _ENGINE_ERRORS = (
 
 
 def make_vec(
-    scenario: str = "basic",
-    num_envs: int = 1,
-    *,
-    num_workers: int = 0,
-    parent_works: bool | None = None,
-    worker_timeout: float | None = 60.0,
-    **options: Any,
+    scenario: str = "basic", num_envs: int = 1, *, num_workers: int = 0, **options: Any
 ) -> EntityVectorEnv:
     """Make a `ViZDoomVectorEnv`, or one in workers; what `entitize.make_vec("ViZDoom/<scenario>")` calls.
 
     Engines are processes of their own, so `num_workers` pays only where reading their states keeps one
     processor busy. The same seed gives the same episodes.
+
+    Args:
+        options: those of `ViZDoomVectorEnv`; with workers also `worker_timeout`, see `ShardedVectorEnv`.
     """
-    seed = options.pop("seed", None)
-    if not num_workers:
-        return ViZDoomVectorEnv(scenario, num_envs, seed=seed, **options)
-    return share_lanes(
-        partial(ViZDoomVectorEnv, scenario),
-        num_envs,
-        num_workers,
-        parent_works=parent_works,
-        first_seed=seed,
-        worker_timeout=worker_timeout,
-        **options,
-    )
+    return share_lanes(partial(ViZDoomVectorEnv, scenario), num_envs, num_workers, **options)

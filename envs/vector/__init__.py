@@ -20,5 +20,6 @@ if TYPE_CHECKING:
     from .vector_env import Actions as Actions
     from .vector_env import EntityVectorEnv as EntityVectorEnv
     from .vector_env import StepResult as StepResult
+    from .wrapper import EntityVectorWrapper as EntityVectorWrapper
 else:
     __getattr__, __dir__, __all__ = attach(__name__, renamed={"idle_lanes": "inactive_lanes"})

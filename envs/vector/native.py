@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...ragged import RaggedArray
 from ..actions import ActionMask
 from ..batch.entity_batch import EntityBatch
-from ..errors import check_render_mode
+from ..errors import check_render_mode, whole_number
 from ..randomness import STATE_WORDS, seed_lane
 from ..spaces import EntitySpace
 from .saved_state import Bounds, State, check_arrays
@@ -75,12 +75,10 @@ class NativeVectorEnv(EntityVectorEnv):
         max_steps: int | None = None,
         render_mode: str | None = None,
     ) -> None:
-        if num_envs < 1:
-            raise ValueError(f"num_envs: expected at least 1, got {num_envs}")
+        self.num_envs = whole_number("num_envs", num_envs)
         if max_steps is not None and max_steps < 1:
             raise ValueError(f"max_steps: expected at least 1, got {max_steps}")
         check_render_mode(type(self).__name__, render_mode, self.metadata["render_modes"])
-        self.num_envs = num_envs
         self.single_observation_space = space
         self.single_action_space = space.actions
         self.max_steps = max_steps

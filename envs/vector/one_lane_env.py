@@ -15,6 +15,7 @@ from ..batch.entity_batch import EntityBatch, unbatch_observation
 from ..errors import reset_needed
 from ..spaces import EntitySpace
 from ..window import Window
+from .infos import lane_infos
 
 
 class OneLaneEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
@@ -24,9 +25,10 @@ class OneLaneEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
     as for `EntityEnv`. Seeded alike, it plays the same episodes.
 
     Args:
-        venv: a vector environment of one lane; a game that ends stays as it is until the next `reset`.
+        venv: a vector environment of one lane; `starts_over` is set to False.
         is_seeded: whether `venv` has a seed for the first `reset`; else that draws one.
-        window: shows each frame, in the mode "human"; then `venv` draws in the mode "rgb_array".
+        window_title: the title of a window that shows each frame, in the mode "human"; then `venv` draws in
+            the mode "rgb_array". None: no window.
 
     Raises:
         gymnasium.error.ResetNeeded: `step` before the first `reset` or after the end of an episode.
@@ -35,12 +37,15 @@ class OneLaneEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
     observation_space: EntitySpace
     action_space: EntityActionSpace
 
-    def __init__(self, venv: Any, is_seeded: bool = False, window: Window | None = None) -> None:
+    def __init__(self, venv: Any, is_seeded: bool = False, window_title: str | None = None) -> None:
         self._venv = venv
+        venv.starts_over = False
         venv._name = type(self).__name__
         venv.lane_names = [venv._name]
-        self.render_mode = "human" if window else venv.render_mode
-        self._window = window
+        if "render_fps" in venv.metadata:
+            self.metadata = {**self.metadata, "render_fps": venv.metadata["render_fps"]}
+        self._window = None if window_title is None else Window(window_title, self.metadata["render_fps"])
+        self.render_mode = "human" if self._window else venv.render_mode
         self.observation_space = venv.single_observation_space
         self.action_space = venv.single_action_space
         self._is_seeded = is_seeded
@@ -101,15 +106,6 @@ class OneLaneEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
 
 
 def _info(infos: Mapping[str, Any]) -> dict[str, Any]:
-    """The info of the only lane: what it has, and without the final observation, which is the step's."""
-    return {
-        name: _plain(values[0])
-        for name, values in infos.items()
-        if not name.startswith("_") and name != "final_obs" and infos.get(f"_{name}", [True])[0]
-    }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.copy()
-    return value.item() if isinstance(value, np.generic) else value
+    """Return the info of the only lane, without the final observation, which is the step's."""
+    named = {name: values for name, values in infos.items() if name not in ("final_obs", "_final_obs")}
+    return lane_infos(named, 1)[0]

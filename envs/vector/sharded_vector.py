@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,7 +34,6 @@ class ShardedVectorEnv(EntityVectorEnv):
             spaces must be the same.
         num_lanes: how many lanes each of them has.
         seed: seeds the first `reset` that gives none.
-        parent_works: deprecated, without effect.
         worker_timeout: seconds after which a worker that does not answer is ended, with a `WorkerError`; the
             first reset and the first step may take ten times as long. None: never.
 
@@ -51,19 +49,12 @@ class ShardedVectorEnv(EntityVectorEnv):
         env_fns: Sequence[VectorEnvFn],
         num_lanes: Sequence[int],
         seed: int | None = None,
-        parent_works: bool | None = None,
         worker_timeout: float | None = WORKER_TIMEOUT,
     ) -> None:
         if not env_fns or len(env_fns) != len(num_lanes):
             raise ValueError(
                 f"env_fns: expected one env_fn or more and as many numbers of lanes, got {len(env_fns)}"
                 f" env_fns and {len(num_lanes)} numbers of lanes"
-            )
-        if parent_works is not None:
-            warnings.warn(
-                "parent_works has no effect any more: all lanes are stepped by workers. Leave it out",
-                DeprecationWarning,
-                stacklevel=2,
             )
         keep_freed_memory()
         try:

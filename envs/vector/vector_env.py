@@ -89,6 +89,10 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
     #: How `make_vec` made this environment; None: it did not, or not from plain values.
     vector_spec: VectorSpec | None = None
 
+    #: Whether the next episode starts within the step that ends one. `OneLaneEnv` sets False, so that
+    #: environments that can do so leave an ended episode as it is until `reset`.
+    starts_over: bool = True
+
     #: Whether `_step` validates the actions, together with what else it does with them.
     validates_in_step: ClassVar[bool] = False
 

@@ -352,5 +352,5 @@ def test_mask_sources_that_are_not_there_are_named():
         wrap(Echo(Discrete(2)), action_mask="method")
     with raises(ValueError, "Echo", "action_masks()"):
         wrap_vec(SyncVectorEnv([lambda: Echo(Discrete(2))]), action_mask="method")
-    with raises(ValueError, "action_mask", "'guess'", "auto, info"):
+    with raises(ValueError, "action_mask", "'guess'", "'auto', 'info'"):
         wrap(Echo(Discrete(2)), action_mask="guess")  # type: ignore[arg-type]

@@ -164,13 +164,13 @@ def test_a_bot_that_hangs_when_told_of_the_end_takes_nothing_back(
             state.removeUnit(unit)
         env.engine.columns.bots.array[0] = server.bot(env.engine)
         server.may_answer.set()
-        tell_bot = env.engine.tell_bot
+        notify_bot = env.engine.notify_bot
 
         def tell(game: int, winner: int) -> list[BotFailure]:
             server.may_answer.clear()  # it has answered when it was asked for orders
-            return tell_bot(game, winner)
+            return notify_bot(game, winner)
 
-        monkeypatch.setattr(env.engine, "tell_bot", tell)
+        monkeypatch.setattr(env.engine, "notify_bot", tell)
         with warns(UserWarning, "passiveAI", "0.5 s"):
             _, rewards, terminated, _, info = env.step({})
         assert terminated[0] and info["outcome"][0] == "win" and rewards[0] == 10
@@ -226,7 +226,7 @@ def test_an_exception_that_an_interface_does_not_declare_is_told_by_its_name(
     pipe.setAccessible(True)
     pipe.get(bot).close()
     engine.columns.bots.array[0] = bot
-    (failure,) = engine.tell_bot(0, 1)
+    (failure,) = engine.notify_bot(0, 1)
     assert failure.over and failure.what.startswith("raised java.io.IOException"), failure.what
 
 

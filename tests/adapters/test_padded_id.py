@@ -66,7 +66,7 @@ def test_other_environments_and_the_flat_layout_have_it_too() -> None:
     [
         ({"env_id": None}, ("env_id", "MineSweeper")),
         ({"maxima": None}, ("maxima",)),
-        ({"layout": "ragged"}, ("layout", "'padded' or 'flat'", "'ragged'")),
+        ({"layout": "ragged"}, ("layout", "'padded', 'flat'", "'ragged'")),
         ({"maxima": {"Mine": 4}}, ("MineSweeper", "Robot")),
         ({"maxima": -1}, ("MineSweeper", "maxima", "'Mine'", -1)),
         ({"maxima": "6"}, ("MineSweeper", "maxima", "whole number", "'6'")),

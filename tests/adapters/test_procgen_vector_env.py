@@ -256,19 +256,19 @@ def test_closing_twice_is_fine_and_ends_all():
     ("game", "options", "error", "facts"),
     [
         ("coinrum", {}, ValueError, ["game", "'coinrum'", "'coinrun'"]),
-        ("chess", {}, ValueError, ["'chess'", "bigfish, bossfight"]),
+        ("chess", {}, ValueError, ["'chess'", "'bigfish', 'bossfight'"]),
         ("coinrun", {"num_envs": 0}, ValueError, ["num_envs", 1, 0]),
         (
             "coinrun",
             {"distribution_mode": "extreme"},
             ValueError,
-            ["distribution_mode", "easy, hard, exploration", "'extreme'"],
+            ["distribution_mode", "'easy', 'hard', 'exploration'", "'extreme'"],
         ),
         (
             "bigfish",
             {"distribution_mode": "exploration"},
             ValueError,
-            ["bigfish", "distribution_mode", "easy, hard", "'exploration'"],
+            ["bigfish", "distribution_mode", "'easy', 'hard'", "'exploration'"],
         ),
         ("coinrun", {"use_generated_assets": True}, ValueError, ["use_generated_assets"]),
         ("coinrun", {"num_levels": -1}, ValueError, ["num_levels", -1]),

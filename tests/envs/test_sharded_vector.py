@@ -223,12 +223,6 @@ def test_infos_get_through_whatever_is_in_them() -> None:
             assert_same(envs.step({})[-1], changing(3).said(step, 3, 0))
 
 
-def test_parent_works_of_earlier_versions_is_accepted_without_effect() -> None:
-    with warns(DeprecationWarning, "parent_works"):
-        envs = ez.make_vec("MultiSnake", 2, num_workers=1, parent_works=True)
-    envs.close()
-
-
 def test_a_worker_that_dies_while_the_parent_waits_is_an_error() -> None:
     envs = ez.vector.ShardedVectorEnv([partial(odd_environment(), 1)] * 2, [1, 1])
     envs.reset(seed=0)

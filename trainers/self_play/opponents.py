@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from ...envs.errors import one_of
 from ...policies import Policy, load_policy, newest_checkpoint
 from ...policies.checkpoint import check_weights
 from ..runs.checkpoint import Checkpoint, read_checkpoint
@@ -123,9 +124,7 @@ class OpponentPool:
         max_size: int = 20,
         weighting: str = "uniform",
     ) -> None:
-        if weighting not in WEIGHTINGS:
-            known = ", ".join(map(repr, WEIGHTINGS))
-            raise ValueError(f"weighting: expected one of {known}, got {weighting!r}")
+        one_of("weighting", weighting, WEIGHTINGS)
         if isinstance(checkpoints, (str, Path)):
             raise ValueError(f"checkpoints: expected a list of paths, got {checkpoints!r}")
         if isinstance(max_size, bool) or not isinstance(max_size, (int, np.integer)):

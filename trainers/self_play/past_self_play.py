@@ -21,7 +21,7 @@ from ...envs import (
     validate_actions,
 )
 from ...envs.seeds import Seeds
-from ...envs.vector import Actions, StepResult
+from ...envs.vector import Actions, EntityVectorWrapper, StepResult
 from ...envs.vector.saved_state import check_arrays
 from ...policies.checkpoint import malformed_means
 from ...ragged import RaggedArray, concatenate
@@ -70,7 +70,7 @@ def past_self_play(
     return kind(venv, pool, latest_share=latest_share, interval=interval, games=games, seed=seed)
 
 
-class PastSelfPlay(EntityVectorEnv):
+class PastSelfPlay(EntityVectorWrapper):
     """Environments in which frozen policies play some of the lanes; made by `past_self_play`.
 
     The players of a game are drawn when it starts. With probability `latest_share`, or while the pool is
@@ -115,16 +115,9 @@ class PastSelfPlay(EntityVectorEnv):
         if interval < 1:
             raise ValueError(f"interval: expected at least 1, got {interval}")
         checked_module(pool.learner, venv)
-        self.venv = venv
+        super().__init__(venv)
         self.pool = pool
         self.interval = interval
-        self.metadata = venv.metadata
-        self.num_envs = venv.num_envs
-        self.single_observation_space = venv.single_observation_space
-        self.single_action_space = venv.single_action_space
-        self.render_mode = venv.render_mode
-        self.lane_games = venv.lane_games
-        self.vector_spec = venv.vector_spec
         self.steps = 0
         self.seats = Seats(games_of(venv, games), venv.num_envs, pool, latest_share)
         self._grown_at = 0
@@ -271,15 +264,6 @@ class PastSelfPlay(EntityVectorEnv):
     def training_metrics(self) -> dict[str, float]:
         """Return `OpponentPool.metrics()`."""
         return self.pool.metrics()
-
-    # -- the rest -------------------------------------------------------------------------------------------
-
-    def _render(self) -> tuple[Any, ...] | None:
-        """Return the environments' frames."""
-        return self.venv.render()
-
-    def close_extras(self, **kwargs: Any) -> None:
-        self.venv.close(**kwargs)
 
 
 class StatefulPastSelfPlay(PastSelfPlay):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-from ....suggestions import did_you_mean
+from ....envs.errors import one_of
 from ..game import AtariGame
 
 #: Name of the game, as in Gymnasium's "ALE/<game>-v5" -> its module here, which has it as `GAME`.
@@ -32,9 +32,6 @@ def find_game(name: str) -> AtariGame:
     Raises:
         ValueError: there is none; all names are listed, and the nearest is suggested.
     """
-    if name not in GAMES:
-        raise ValueError(
-            f"Atari: game: expected one of {', '.join(GAMES)}, got {name!r}{did_you_mean(name, GAMES, 1)}"
-        )
+    one_of("Atari: game", name, GAMES)
     game: AtariGame = importlib.import_module(f".{GAMES[name]}", __package__).GAME
     return game

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -65,22 +65,33 @@ def stack(space: spaces.Space[Any], samples: Sequence[Any]) -> Any:
     Raises:
         TypeError: a sample of a Dict that has no components by name.
     """
-    if isinstance(space, spaces.Dict):
-        named = [_named(space, sample) for sample in samples]
-        return {key: stack(part, [s[key] for s in named]) for key, part in space.spaces.items()}
-    if isinstance(space, spaces.Tuple):
-        return tuple(stack(part, [s[i] for s in samples]) for i, part in enumerate(space.spaces))
+    return _mapped(space, _stacked, samples)
+
+
+def _stacked(space: spaces.Space[Any], samples: Sequence[Any]) -> Any:
     if isinstance(space, ARRAY_SPACES):
         return np.array(samples) if samples else np.zeros((0, *space.shape), space.dtype)  # type: ignore[misc]
     return tuple(samples)
 
 
+def _mapped(
+    space: spaces.Space[Any], leaf: Callable[[spaces.Space[Any], Sequence[Any]], Any], values: Sequence[Any]
+) -> Any:
+    """Apply `leaf` to each component that is not composite, with that component of all `values`."""
+    if isinstance(space, spaces.Dict):
+        named = [_named(space, value) for value in values]
+        return {key: _mapped(part, leaf, [v[key] for v in named]) for key, part in space.spaces.items()}
+    if isinstance(space, spaces.Tuple):
+        return tuple(_mapped(part, leaf, [v[i] for v in values]) for i, part in enumerate(space.spaces))
+    return leaf(space, values)
+
+
 def join(space: spaces.Space[Any], batches: Sequence[Any]) -> Any:
     """Batches of `space`, one after the other, as one."""
-    if isinstance(space, spaces.Dict):
-        return {key: join(part, [b[key] for b in batches]) for key, part in space.spaces.items()}
-    if isinstance(space, spaces.Tuple):
-        return tuple(join(part, [b[i] for b in batches]) for i, part in enumerate(space.spaces))
+    return _mapped(space, _joined, batches)
+
+
+def _joined(space: spaces.Space[Any], batches: Sequence[Any]) -> Any:
     if isinstance(space, ARRAY_SPACES):
         empty = np.zeros((0, *space.shape), space.dtype)  # type: ignore[misc]
         return (
@@ -91,22 +102,18 @@ def join(space: spaces.Space[Any], batches: Sequence[Any]) -> Any:
 
 def pick(space: spaces.Space[Any], batch: Any, index: int) -> Any:
     """Sample `index` of a batch of `space`."""
-    if isinstance(space, spaces.Dict):
-        return {key: pick(part, batch[key], index) for key, part in space.spaces.items()}
-    if isinstance(space, spaces.Tuple):
-        return tuple(pick(part, batch[i], index) for i, part in enumerate(space.spaces))
-    return batch[index]
+    return _mapped(space, lambda _, parts: parts[0][index], [batch])
 
 
 def select(space: spaces.Space[Any], batch: Any, indices: NDArray[np.int64]) -> Any:
     """The samples at `indices` of a batch of `space`, as a batch of its own."""
-    if isinstance(space, spaces.Dict):
-        return {key: select(part, batch[key], indices) for key, part in space.spaces.items()}
-    if isinstance(space, spaces.Tuple):
-        return tuple(select(part, batch[i], indices) for i, part in enumerate(space.spaces))
-    if isinstance(space, ARRAY_SPACES):
-        return np.asarray(batch)[indices]
-    return tuple(batch[i] for i in indices)
+
+    def selected(part: spaces.Space[Any], parts: Sequence[Any]) -> Any:
+        if isinstance(part, ARRAY_SPACES):
+            return np.asarray(parts[0])[indices]
+        return tuple(parts[0][i] for i in indices)
+
+    return _mapped(space, selected, [batch])
 
 
 def size(space: spaces.Space[Any], batch: Any) -> int:

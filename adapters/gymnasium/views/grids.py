@@ -161,7 +161,7 @@ class Cells(View):
         properties: names of the further channels, in order, each with its vocabulary: None for a number as it
             is, a count or a list of names for ids that become one-hot. Left out: numbers as they are.
         one_hot: the object is given by as many channels as there are objects; a cell without a bit is empty.
-        name: all objects are of this one type, which tells them apart by one-hot features; True names it by
+        name: all objects are of this one type, which distinguishes them by one-hot features; True names it by
             its path, "Cell" at the root. By default each object is a type of its own.
         layout: the order of the axes, one of "hwc", "chw", "whc", "cwh", "hw", "wh"; by default y before x,
             and the channels are the shorter of the first and the last axis.

@@ -97,7 +97,7 @@ class Scope:
         return given or "/".join(map(_word, self.path)) or default
 
     def member_name(self, default: str) -> str:
-        """The name of one of several types that nobody named: `default` behind the path."""
+        """Return the name of one of several types without a given name: `default` behind the path."""
         return "/".join((*map(_word, self.path), default))
 
     def names(self, given: tuple[str, ...] | None, count: int) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ def find_tables(space: spaces.Dict) -> list[tuple[str | None, list[str]]]:
 
     Arrays of equal length are a table if their names say that they are coordinates of the same things; or if
     they are too long to be one place, and share a word or are three or more. Goals (of a GoalEnv) are none,
-    nor are names with a "/", parts of somebody's hierarchy ("actions/Move/mask").
+    nor are names with a "/", parts of a hierarchy ("actions/Move/mask").
     """
     tables: list[tuple[str | None, list[str]]] = []
     for names in equal_lengths(space):

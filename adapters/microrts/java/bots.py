@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .names import unknown
+from ....suggestions import nearest_or_known
 
 #: Name, as in the engine's own Python package -> Java class.
 BOTS = {
@@ -29,7 +29,8 @@ BOTS = {
 }
 
 #: Those whose every loop ends, as their byte code says, and that of what they call: they go over units and
-#: cells, or search in a way that enters a cell once. No clock says how long they think; they wait for nobody.
+#: cells, or search in a way that enters a cell once. No clock says how long they think; they wait for
+#: nothing.
 _ALWAYS_ANSWER = frozenset(
     {
         "randomBiasedAI",
@@ -74,8 +75,8 @@ def expected_cost(name: str | None) -> int:
     return 2 if name is None else _COSTS.get(name, 1)
 
 
-#: Who plays where nobody is named. Most of the others look for what partial observability may hide from them,
-#: and raise a NullPointerException when they don't find it: coacAI does so at the first tick.
+#: The bot that plays where none is named. Most of the others look for what partial observability may hide
+#: from them, and raise a NullPointerException when they don't find it: coacAI does so at the first tick.
 USUAL_BOT, USUAL_BOT_PARTIAL = "coacAI", "POLightRush"
 
 
@@ -86,7 +87,7 @@ def check_bot(name: str) -> str:
         ValueError: there is none; the nearest name is given.
     """
     if name not in BOTS:
-        raise ValueError(unknown("bot", name, BOTS))
+        raise ValueError(f"MicroRTS has no bot {name!r}{nearest_or_known(name, BOTS)}")
     return name
 
 

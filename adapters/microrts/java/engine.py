@@ -2,8 +2,8 @@
 
 The engine's own vector clients would do, but for what they do to a game: they start the next one before its
 last state can be seen, keep a step counter that a reset does not clear, share reward objects, and write a
-JSON text at every step that nobody reads. So this plays the engine's `GameState` as those clients do, without
-them (`tests/adapters/test_microrts_engine.py` plays both side by side).
+JSON text at every step that is never read. So this plays the engine's `GameState` as those clients do,
+without them (`tests/adapters/test_microrts_engine.py` plays both side by side).
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _PLAYING = threading.Lock()
 
 @dataclass(frozen=True)
 class BotFailure:
-    """A bot raised an exception or hangs; its game has not moved and can't go on."""
+    """A bot raised an exception or hangs; its game has not moved and can't continue."""
 
     game: int
     bot: str
     what: str  # "raised …" or "did not answer …"
-    over: bool = False  # its game was over, and it was told so
+    over: bool = False  # it failed when it was notified of the end of its game
 
 
 class MicroRTSEngine:
@@ -108,7 +108,7 @@ class MicroRTSEngine:
         self.watch = (
             Watch(self._handles, self.columns.progress, bot_timeout) if bot_timeout and may_wait else None
         )
-        self._tell = self._make_telling()
+        self._notify = self._make_notice()
         reading = self._make_reading(True)
         self._read_games = self._handles.runner(self._make_reading(False))
         self._read_all = self._handles.runner(reading)
@@ -185,12 +185,12 @@ class MicroRTSEngine:
             self.rewards[self.lane_game == failure.game] = 0.0
         return failures
 
-    def tell_bot(self, game: int, winner: int) -> list[BotFailure]:
-        """Tell the game's bot, if it has one, that it is over: what became of that, if it failed."""
+    def notify_bot(self, game: int, winner: int) -> list[BotFailure]:
+        """Notify the game's bot, if it has one, of the game's end; return its failure, if it fails."""
         if self.games[game].bot is None:
             return []
         self.columns.winners.array[game] = winner
-        return [replace(failure, over=True) for failure in self._run(self._tell, game, game + 1)]
+        return [replace(failure, over=True) for failure in self._run(self._notify, game, game + 1)]
 
     def _run(self, play: Run, first: int, last: int) -> list[BotFailure]:
         """Go through the games from `first` to before `last`, stepping over those whose bots fail."""
@@ -301,11 +301,13 @@ class MicroRTSEngine:
     def _watched(self, loop: GameLoop) -> Run:
         return self.watch.watched(loop) if self.watch else loop.run
 
-    def _make_telling(self) -> Run:
-        """The end of games against bots, told to these."""
+    def _make_notice(self) -> Run:
+        """Return what notifies bots of the end of their games."""
         handles, loop = self._handles, GameLoop(self._handles)
         loop.call(handles.bind(self.columns.progress.set, 0, 0), None)
-        tell = handles.method("ai.core.AI", "gameOver", "void", "int")
-        loop.call(self.watch.guarded(tell) if self.watch else tell, self.columns.bots, self.columns.winners)
+        notify = handles.method("ai.core.AI", "gameOver", "void", "int")
+        loop.call(
+            self.watch.guarded(notify) if self.watch else notify, self.columns.bots, self.columns.winners
+        )
         loop.finish()
         return self._watched(loop)

@@ -48,7 +48,7 @@ class GameColumns:
         self.traces = JavaArray(handles, "rts.TraceEntry", nothing)
         self.sides = JavaArray(handles, "int", [game.players[0] for game in games])
         self.others = JavaArray(handles, "int", [1 - game.players[0] for game in games])
-        # Whose units need no masks: the bot's; -1, nobody's, where both players are lanes.
+        # Whose units need no masks: the bot's; -1, neither's, where both players are lanes.
         self.skipped = JavaArray(handles, "int", [-1 if g.bot is None else 1 - g.side for g in games])
         self.first_lane = list(accumulate((len(game.players) for game in games[:-1]), initial=0))
         order_starts = [lane * orders_per_lane for lane in self.first_lane]

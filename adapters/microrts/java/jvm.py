@@ -31,7 +31,7 @@ MEMORY = "512m"
 #: Bots print at every step; this environment variable ("1") lets it through.
 OUTPUT_VARIABLE = "ENTITIZE_JAVA_OUTPUT"
 
-#: Java fences off the main thread's stack at this size (1 MB unless it is told), and other packages' code
+#: Java fences off the main thread's stack at this size (by default 1 MB), and other packages' code
 #: that needs more, as Procgen's drawing does, then crashes. It must stay below the system's usual 8 MB.
 STACK = "7m"
 
@@ -95,7 +95,7 @@ def _java_homes() -> Iterator[tuple[str, Path]]:
 
 
 def _java_version(home: Path) -> int | None:
-    """The main version that a Java home's `release` file tells: 8 for "1.8.0_392", 21 for "21.0.8"."""
+    """Return the main version in a Java home's `release` file: 8 for "1.8.0_392", 21 for "21.0.8"."""
     try:
         text = (home / "release").read_text()
     except OSError:
@@ -179,9 +179,9 @@ def _silence(jpype: Any) -> None:
     """Drop what is printed, but for the exceptions that end threads of the bots."""
     system, stream = jpype.JClass("java.lang.System"), "java.io.PrintStream"
     handles = Handles(jpype)
-    tell = handles.method("java.lang.Throwable", "printStackTrace", "void", stream)
-    tell = handles.ignoring(handles.bind(tell, 1, system.err), 0, "java.lang.Thread")
-    handler = handles.interface("java.lang.Thread$UncaughtExceptionHandler", tell)
+    report = handles.method("java.lang.Throwable", "printStackTrace", "void", stream)
+    report = handles.ignoring(handles.bind(report, 1, system.err), 0, "java.lang.Thread")
+    handler = handles.interface("java.lang.Thread$UncaughtExceptionHandler", report)
     jpype.JClass("java.lang.Thread").setDefaultUncaughtExceptionHandler(handler)
     nowhere = jpype.JClass(stream)(os.devnull)
     system.setOut(nowhere)
@@ -193,7 +193,7 @@ def _separate_collectors(native: Any) -> None:
 
     JPype has Python collect all of its garbage whenever Java has collected some: several times a second, at
     60 ms each where torch is loaded, so that half of the time went there. The hook by which Python's
-    collector tells JPype that it is done also makes JPype ready for Java's next collection: without the hook
+    collector notifies JPype of its end also makes JPype ready for Java's next collection: without the hook
     only the first one has Python collect.
 
     Args:

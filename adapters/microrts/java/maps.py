@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ....suggestions import nearest_or_known
 from .jvm import engine_folder
-from .names import unknown
 
 #: The types of units, as files name them.
 _TYPES = ("Resource", "Base", "Barracks", "Worker", "Light", "Heavy", "Ranged")
@@ -63,7 +63,7 @@ def find_map(name: str) -> Map:
 def _named_map(name: str) -> Map:
     files = _files(engine_folder())
     if name not in files:
-        raise ValueError(unknown("map", name, files))
+        raise ValueError(f"MicroRTS has no map {name!r}{nearest_or_known(name, files)}")
     return _read_map(name, files[name])
 
 
@@ -101,20 +101,20 @@ def _problem(board: Map, terrain: str, root: ElementTree.Element) -> str | None:
     taken = set(map(tuple, board.walls.tolist()))
     ids: set[str | None] = set()
     for unit in root.iterfind("units/*"):
-        told = f"unit {unit.get('ID')}"
+        where = f"unit {unit.get('ID')}"
         if unit.tag != "rts.units.Unit":
             return "the engine no longer reads its file format"
         if unit.get("type") not in _TYPES:
-            return f"{told}: type: expected one of {', '.join(_TYPES)}, got {unit.get('type')!r}"
+            return f"{where}: type: expected one of {', '.join(_TYPES)}, got {unit.get('type')!r}"
         if unit.get("player") not in ("-1", "0", "1"):
-            return f"{told}: player: expected -1, 0 or 1, got {unit.get('player')!r}"
+            return f"{where}: player: expected -1, 0 or 1, got {unit.get('player')!r}"
         place = unit.get("x", ""), unit.get("y", "")
         inside = all(text.isdecimal() for text in place)
         x, y = map(int, place) if inside else (0, 0)
         if not inside or x >= board.width or y >= board.height:
-            return f"{told}: x, y: expected a cell of {board.size}, got {', '.join(place)}"
+            return f"{where}: x, y: expected a cell of {board.size}, got {', '.join(place)}"
         if (x, y) in taken or unit.get("ID") in ids:
-            return f"{told}: its ID, or its cell {x}, {y}, is another unit's or a wall's"
+            return f"{where}: its ID, or its cell {x}, {y}, is another unit's or a wall's"
         taken.add((x, y))
         ids.add(unit.get("ID"))
     return None

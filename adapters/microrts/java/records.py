@@ -9,10 +9,10 @@ from typing import Any
 
 from .handles import Handles
 
-#: The header of a game. `winner` is 0, 1 or -1 (nobody, or not yet); `resources_p` is player p's stockpile.
+#: The header of a game. `winner` is 0, 1 or -1 (neither, or not yet); `resources_p` is player p's stockpile.
 HEADER = ("time", "is_over", "winner", "resources_0", "resources_1", "count")
 
-#: A unit. `player` is 0, 1 or -1 (nobody's: resources). What follows `resources` is about what the unit is
+#: A unit. `player` is 0, 1 or -1 (neither's: resources). What follows `resources` is about what the unit is
 #: doing, all -1 when it may be given an order: the action's type, its direction (0 up, 1 right, 2 down,
 #: 3 left; an attack has none), the cell that an attack aims at, the type that is produced (else -1), and the
 #: time at which it is done.
@@ -149,10 +149,10 @@ def _end_time(handles: Handles, action: Any) -> Any:
 
 
 def mask_writer(handles: Handles, unit_types: Any, masks: Any, attack_width: int) -> Any:
-    """(GameState, int game, int skipped) -> void: asks the engine for the masks of a game's idle units.
+    """(GameState, int game, int skipped) -> void: ask the engine for the masks of units without an order.
 
-    They go into the NDBuffer `masks` (games, height, width, choices), at the unit's cell. Units of nobody and
-    of player `skipped` are left out.
+    They go into the NDBuffer `masks` (games, height, width, choices), at the unit's cell. Resources and
+    units of player `skipped` are left out.
     """
     valid = handles.static(
         _ACTION,

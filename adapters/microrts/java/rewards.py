@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .names import unknown
+from ....suggestions import nearest_or_known
 
 #: Name -> Java class, in the engine's order. Win and loss are +1 and -1 (-1 for both when they wipe out each
 #: other); the others count orders as they are issued: harvesting and returning, producing, attacking.
@@ -39,7 +39,7 @@ def weights_array(weights: Weights | None, option: str = "reward_weights") -> ND
     if isinstance(weights, Mapping):
         for name in weights:
             if name not in REWARDS:
-                raise ValueError(unknown("reward", name, REWARDS))
+                raise ValueError(f"MicroRTS has no reward {name!r}{nearest_or_known(name, REWARDS)}")
         weights = [weights.get(name, 0.0) for name in REWARDS]
     try:
         array = np.asarray(weights, np.float64)

@@ -26,7 +26,7 @@ class Tick:
         read_orders: (int player, GameState, int start) -> PlayerAction, see `order_reader`.
         rewards: the buffer into which the lanes' rewards are written.
         partial_observability: whether each player sees only what its units see.
-        watch: over the bots; None: nobody watches.
+        watch: over the bots; None: they are not watched.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ def order_reader(handles: Handles, unit_types: Any, orders: Any, row_size: int, 
     The engine's own reader asks for every cell of the board what is there, twice for each game between two
     lanes; this one takes a list of those who are ordered something, and does for them what that one does.
 
-    What does not fit to what is going on or was ordered before it is left out, and units without an order
+    What does not fit the present actions or an earlier order is left out, and units without an order
     wait for a tick. Nothing else is checked: in each cell there must be a unit of the player that may be
     given an order.
 

@@ -2,9 +2,9 @@
 
 Java's threads can't be killed, and one that runs a call from Python can't be taken out of it. So where a bot
 may hang, the games against bots are played on a thread of Java's own, for which the caller waits; when a bot
-takes too long, the caller goes on without that thread. While a bot thinks, the thread is written down as the
-one that plays: to leave it behind is to strike that out, and a thread that comes back from a bot and is no
-longer the one that plays touches nothing more: it raises, and with that is out of the games for good.
+takes too long, the caller continues without that thread. While a bot thinks, the thread is written down as
+the one that plays: to leave it behind is to strike that out, and a thread that comes back from a bot and is
+no longer the one that plays touches nothing more: it raises, and with that is out of the games for good.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Watch:
         handles: of the engine.
         progress: one int, into which the loops write which game they are at.
         timeout: seconds that a bot may take for one answer. Only seconds through which the caller has
-            waited count: a process that was stopped for a while accuses nobody.
+            waited count: time in which the process was stopped does not.
     """
 
     def __init__(self, handles: Handles, progress: JavaArray, timeout: float) -> None:
@@ -91,7 +91,7 @@ class Watch:
                 raise error.getCause() from error
             except BotHungError:
                 raise
-            except BaseException:  # Ctrl-C, say: nobody must be playing when the caller goes on
+            except BaseException:  # Ctrl-C, say: no thread may be playing when the caller continues
                 self._settle(task)
                 raise
 
@@ -116,7 +116,7 @@ class Watch:
                 raise BotHungError(f"did not answer within {self._timeout:g} s")
 
     def _leave_behind(self) -> bool:
-        """Go on without the thread, if it is with a bot; if it is not, it soon will be, or done."""
+        """Continue without the thread, if it is with a bot; if it is not, it soon will be, or done."""
         thread = self._playing.get()
         return thread is not None and bool(self._playing.compareAndSet(thread, None))
 

@@ -76,7 +76,7 @@ def sort_units(
         globals_: filled with the lanes' global features (L, 3), or (L, 2) without the enemy's resources.
 
     Returns:
-        how many there are of the four that `offsets` tells apart.
+        how many there are of each of the four in `offsets`.
     """
     read_headers(records, starts, headers)
     cells = len(keys) - 1

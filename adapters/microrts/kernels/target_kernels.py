@@ -20,7 +20,7 @@ _HARVEST, _RETURN, _ATTACK = (ACTIONS.index(name) for name in ("harvest", "retur
 #: Where the parameters of harvest, return and attack are in an order, and start in a mask.
 _ATTACKED = 6
 _HARVESTS, _RETURNS, _ATTACKS = (sum(COMPONENT_SIZES[:place]) for place in (_HARVEST, _RETURN, _ATTACKED))
-_REACH = 3  # attacks are told as one of the 7 x 7 cells around
+_REACH = 3  # an attack is given as one of the 7 x 7 cells around
 
 #: The kinds of order that are not aimed at an entity, and the components of an order that they use.
 UNTARGETED_KINDS = tuple(ACTIONS.index(name) for name in ("none", "move", "produce"))

@@ -69,7 +69,7 @@ class SimplePushView(MpeView):
 
 
 class SimpleAdversaryView(SimplePushView):
-    """As in push, but no agent observes its own velocity. With `num_landmark_neighbors` an agent that knows
+    """Push, in which no agent observes its own velocity. With `num_landmark_neighbors` an agent that knows
     the goal observes it wherever it is."""
 
     modules = ("mpe2.simple_adversary.simple_adversary",)
@@ -206,7 +206,7 @@ class SimpleCryptoView(MpeView):
 
 
 class SimpleWorldCommView(MpeView):
-    """As tag, with `Food` to eat and `Forest` to hide in, and adversaries with a leader who speaks.
+    """Tag, with `Food` to eat and `Forest` to hide in, and adversaries with a leader who speaks.
 
     `Adversary` adds leader; `Forest` adds inside, 1 if the observing agent (or a member of the team) is in
     it. An agent in a forest observes those in the same one only, and only those observe it, except for the

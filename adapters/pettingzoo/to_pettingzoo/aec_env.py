@@ -1,7 +1,7 @@
 """`EntityAECEnv`: a `MultiAgentEnv` as a PettingZoo `AECEnv`.
 
 PettingZoo's own conversion submits all actions at the end of a cycle: an error would be raised at the last
-agent whoever caused it. This class checks each action at its agent's turn.
+agent, whichever agent caused it. This class checks each action at its agent's turn.
 """
 
 from __future__ import annotations

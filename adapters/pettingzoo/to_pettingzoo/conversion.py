@@ -8,7 +8,7 @@ from typing import Any, Literal
 import gymnasium
 
 from ....envs import ActionError, EntityActionSpace, EntitySpace, MultiAgentEnv
-from ....envs.errors import reset_needed
+from ....envs.errors import one_of, reset_needed
 from ....envs.multi_agent import MultiAgentStep
 from ....envs.returned import env_name
 from ...gymnasium.faces import Illegal, Layout
@@ -100,10 +100,8 @@ def to_pettingzoo(
         TypeError: `env` is neither.
         ValueError: an option that does not fit, or two agents with one name.
     """
-    if api not in ("parallel", "aec"):
-        raise ValueError(f"api: expected 'parallel' or 'aec', got {api!r}")
-    if layout not in ("ragged", "padded", "flat"):
-        raise ValueError(f"layout: expected 'ragged', 'padded' or 'flat', got {layout!r}")
+    one_of("api", api, ("parallel", "aec"))
+    one_of("layout", layout, ("ragged", "padded", "flat"))
     if max_cycles is not None and max_cycles < 1:
         raise ValueError(f"max_cycles: expected at least 1, got {max_cycles}")
     options = {"maxima": maxima, "max_actors": max_actors, "beyond": beyond, "illegal": illegal}

@@ -1,7 +1,7 @@
 """Layout of a dump of Procgen's `get_state` (`SERIALIZE_VERSION` 0, procgen 0.10.7).
 
 Little-endian and packed: an int, a bool or a float takes 4 bytes; a string is a length and its bytes; a
-vector is a count and its items. A dump begins with the version and the game's name, goes on with
+vector is a count and its items. A dump begins with the version and the game's name, continues with
 `dump_fields`, and ends with 0xCAFECAFE. Random generators are long strings (std::mt19937 as decimal text),
 which make everything after the first one unaligned.
 

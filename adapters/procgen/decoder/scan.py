@@ -97,7 +97,7 @@ def room_for(
 def _check_entities(
     buffer: NDArray[np.uint8], at: int, count: int, checks: NDArray[np.uint32]
 ) -> tuple[int, int]:
-    """Look at `count` entity records from byte `at` on: (error, its offset or where to go on)."""
+    """Look at `count` entity records from byte `at` on: (error, its offset or where to continue)."""
     for _ in range(count):
         wrong = False
         for index in range(NUM_FIELDS):
@@ -113,7 +113,7 @@ def _check_entities(
 
 @kernel
 def _check_map(buffer: NDArray[np.uint8], at: int, end: int, grid_size: float) -> tuple[int, Any]:
-    """The map at byte `at`, which should have `grid_size` cells: (error, its offset or where to go on)."""
+    """The map at byte `at`, which should have `grid_size` cells: (error, its offset or where to continue)."""
     if at + 12 > end:
         return TRUNCATED, at
     width, height = np.int64(load_int(buffer, at)), np.int64(load_int(buffer, at + 4))
@@ -129,7 +129,7 @@ def _check_map(buffer: NDArray[np.uint8], at: int, end: int, grid_size: float) -
 def _check_string(
     buffer: NDArray[np.uint8], at: int, end: int, is_header: bool, game: NDArray[np.uint8]
 ) -> tuple[int, Any]:
-    """An int and a string, in the header the version and the game: (error, its offset or where to go on)."""
+    """An int and a string, in the header version and game: (error, its offset or where to continue)."""
     if is_header and load_int(buffer, at) != VERSION:
         return BAD_VERSION, at
     at += 4

@@ -21,7 +21,7 @@ from gymnasium.vector import VectorEnv
 
 from ....ragged import RaggedArray
 from ...batch.entity_batch import EntityBatch
-from ...errors import WorkerError, seconds_or_none
+from ...errors import WorkerError, check_range, seconds_or_none
 from ...spaces import EntitySpace
 from ..vector_env import StepResult
 from .shared_memory import GrowingBlock, StepLayout, actions_size, write_actions
@@ -48,12 +48,7 @@ def shares(sizes: Sequence[int], num_workers: int, what: str = "envs") -> list[r
     Raises:
         ValueError: `num_workers` is not between 1 and the number of items.
     """
-    if isinstance(num_workers, bool) or not isinstance(num_workers, int):
-        raise ValueError(f"num_workers: expected a whole number, got {num_workers!r}")
-    if not 1 <= num_workers <= len(sizes):
-        raise ValueError(
-            f"num_workers: expected 1 to {len(sizes)} for {len(sizes)} {what}, got {num_workers}"
-        )
+    check_range(f"num_workers for {len(sizes)} {what}", num_workers, 1, len(sizes))
     ends = np.cumsum(sizes)
     bounds = [0]
     for worker in range(1, num_workers):

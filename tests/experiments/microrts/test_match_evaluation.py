@@ -197,7 +197,7 @@ def test_an_interrupt_leaves_what_was_finished(
         (["--random", "--bots", "rojo,rojo"], "--bots names one twice: rojo rojo"),
         (["--random", "--bots", "rojo", "--fast"], "give --bots or --fast, not both"),
         (["--random", "--games", "1"], "--games: expected at least 2, got 1"),
-        (["--random", "--options", "feature=planes"], "no option 'feature'; did you mean 'features'?"),
+        (["--random", "--options", "feature=planes"], "'feature'; did you mean 'features'?"),
         (["--random", "--max-steps", "0"], "max_steps: expected at least 1, got 0"),
         (["--random", "--workers", "-1"], "--workers: expected at least 0, got -1"),
         (["--random", "--seed", "-1"], "--seed: expected at least 0, got -1"),

@@ -1,0 +1,38 @@
+"""`EntityVectorWrapper`: the base of vector environments around another one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .vector_env import EntityVectorEnv
+
+
+class EntityVectorWrapper(EntityVectorEnv):
+    """An entity vector environment around another one, with its lanes, spaces and metadata. Abstract.
+
+    A subclass writes `_reset` and `_step`, which call `venv`. Frames, training progress and `close` are
+    passed on.
+
+    Args:
+        venv: the inner vector environment; it is closed with this one.
+    """
+
+    def __init__(self, venv: EntityVectorEnv) -> None:
+        self.venv = venv
+        self.num_envs = venv.num_envs
+        self.single_observation_space = venv.single_observation_space
+        self.single_action_space = venv.single_action_space
+        self.metadata = venv.metadata
+        self.render_mode = venv.render_mode
+        self.lane_games = venv.lane_games
+        self.vector_spec = venv.vector_spec
+
+    def set_progress(self, fraction: float) -> None:
+        """Pass the progress of training on to `venv`."""
+        self.venv.set_progress(fraction)
+
+    def _render(self) -> tuple[Any, ...] | None:
+        return self.venv.render()
+
+    def close_extras(self, **kwargs: Any) -> None:
+        self.venv.close(**kwargs)
