@@ -26,7 +26,6 @@ from ...envs import (
 )
 from ...envs.batch.batch_actions import ragged_orders
 from ...ragged import RaggedArray
-from .action_part import one_per_lane
 from .actions import take_apart
 from .views.auto import auto
 from .views.batches import pick
@@ -202,9 +201,7 @@ class SpaceTranslation:
         """Return the batched Gymnasium action for actions valid in `batch`; 0 where one is absent."""
         owned = self._part.owned
         chosen = {
-            name: owned[name].choices(actions[name], batch)
-            if name in owned
-            else one_per_lane(action, actions[name])
+            name: owned[name].choices(actions[name], batch) if name in owned else actions[name].one_each()
             for name, action in self.action_space.items()
         }
         return self._part.decode(chosen)

@@ -26,7 +26,6 @@ from .parts import (
     featureless,
     first_items,
     positions,
-    sole_choices,
 )
 
 
@@ -76,7 +75,7 @@ class CherryPickVectorEnv(NativeVectorEnv):
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards = np.zeros(self.num_envs, np.float32)
-        _pick(sole_choices(actions["Pick Cherry"]), self._qualities, self._counts, rewards)
+        _pick(actions["Pick Cherry"].one_each(-1), self._qualities, self._counts, rewards)
         return rewards, self.steps + 1 >= self.num_cherries // 2
 
     def _look(self, lanes: Ints | None) -> EntityBatch:

@@ -15,7 +15,7 @@ from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true, free_choice
 from ..vector.native_env import native_game
 from ..vector.saved_state import Bounds
-from .parts import Flags, Floats, Ints, Words, even, sole_choices
+from .parts import Flags, Floats, Ints, Words, even
 
 _WIDTH = 1000  # the player starts at whole coordinates from -_WIDTH to _WIDTH
 #: How each move changes (x, y).
@@ -67,7 +67,7 @@ class FloorIsLavaVectorEnv(NativeVectorEnv):
         }
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
-        choices = sole_choices(actions["move"])
+        choices = actions["move"].one_each(-1)
         moves = _STEPS[choices]
         moves[choices < 0] = 0
         self._player += moves

@@ -14,7 +14,7 @@ from ..randomness import below
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true, free_choice
 from ..vector.native_env import native_game
-from .parts import Flags, Floats, Ints, Words, even, featureless, no_actors, sole_choices
+from .parts import Flags, Floats, Ints, Words, even, featureless, no_actors
 
 
 class NotHotdogVectorEnv(NativeVectorEnv):
@@ -49,7 +49,7 @@ class NotHotdogVectorEnv(NativeVectorEnv):
         _draw_things(lanes, self.random_state, self._is_hotdog, self._is_typed)
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
-        rewards = (sole_choices(actions["classify"]) == self._is_hotdog).astype(np.float32)
+        rewards = (actions["classify"].one_each(-1) == self._is_hotdog).astype(np.float32)
         return rewards, all_true(self.num_envs)
 
     def _look(self, lanes: Ints | None) -> EntityBatch:

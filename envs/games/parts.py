@@ -40,15 +40,6 @@ def no_actors(num_steps: int, num_choices: int) -> ActionMask:
     )
 
 
-def sole_choices(order: RaggedArray) -> NDArray[np.int64]:
-    """Return the choice of the one actor of each step (B,), -1 where no action was given; read only."""
-    if order.num_items == len(order):
-        return order.values
-    choices = np.full(len(order), -1, np.int64)
-    choices[order.lengths > 0] = order.values
-    return choices
-
-
 def first_items(items: NDArray[Any], counts: Ints, lanes: Ints) -> RaggedArray:
     """The first `counts[lane]` of a lane's `items` (num_envs, M, F), for each of `lanes`: float32 (N, F)."""
     offsets = lane_offsets(counts, lanes)

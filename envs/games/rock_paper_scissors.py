@@ -15,7 +15,7 @@ from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true, free_choice
 from ..vector.native_env import native_game
 from ..vector.saved_state import Bounds
-from .parts import Flags, Floats, Ints, Words, even, featureless, sole_choices
+from .parts import Flags, Floats, Ints, Words, even, featureless
 
 _THROWS = ["rock", "paper", "scissors"]
 
@@ -54,7 +54,7 @@ class RockPaperScissorsVectorEnv(NativeVectorEnv):
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         # Each throw beats the one before it in the list, and the first one the last.
-        wins = sole_choices(actions["throw"]) == (self._thrown + 1) % 3
+        wins = actions["throw"].one_each(-1) == (self._thrown + 1) % 3
         return wins * np.float32(2), all_true(self.num_envs)
 
     def _look(self, lanes: Ints | None) -> EntityBatch:

@@ -15,7 +15,7 @@ from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true, free_choice, global_choice
 from ..vector.native_env import native_game
 from ..vector.saved_state import Bounds
-from .parts import Flags, Floats, Ints, Words, even, sole_choices
+from .parts import Flags, Floats, Ints, Words, even
 
 _CHOICES = ["equal", "different"]
 
@@ -70,7 +70,7 @@ class XorVectorEnv(NativeVectorEnv):
         return {"_bits": (0, 1), "_negated": (0, 1), "_right": (0, 1)}
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
-        rewards = (sole_choices(actions["Answer"]) == self._right).astype(np.float32)
+        rewards = (actions["Answer"].one_each(-1) == self._right).astype(np.float32)
         return rewards, all_true(self.num_envs)
 
     def _look(self, lanes: Ints | None) -> EntityBatch:
