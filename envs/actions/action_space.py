@@ -68,9 +68,6 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
     mask_type: ClassVar[type]
     #: The shape of one actor's part of an action; its dtype is the space's `dtype`.
     item_shape: tuple[int, ...] = ()
-    #: C, the columns of the mask; 0 where the mask has none, or where they are the step's actees.
-    mask_columns: int = 0
-
     # -- observations: the plain dict of one step, and the mask of many -------------------------------------
 
     @property
@@ -79,6 +76,11 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
         if self.is_global:
             return ("mask",)
         return ("actors", "actees", "mask") if self.selects_entities else ("actors", "mask")
+
+    @property
+    def mask_columns(self) -> int:
+        """C, the columns of the mask; 0 where the mask has none, or where they are the step's actees."""
+        return 0
 
     @property
     def mask_item_shape(self) -> tuple[int, ...]:

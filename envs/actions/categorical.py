@@ -15,7 +15,7 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 from ...ragged.compiled import compiled
-from .action_mask import ActionMask
+from .action_mask import ActionMask, allowed_choice, count_allowed
 from .action_space import LEGAL, ActionSpace, MaskReader
 from .array_checks import choice_names, random_flags, random_subset
 
@@ -79,7 +79,7 @@ class Categorical(ActionSpace):
         return len(self.choices)
 
     @property
-    def mask_columns(self) -> int:  # type: ignore[override]
+    def mask_columns(self) -> int:
         return len(self.choices)
 
     def sample_mask(self, num_entities: int, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
@@ -183,18 +183,9 @@ class GlobalCategorical(Categorical):
 def _first_stuck(mask: NDArray[np.bool_]) -> int:
     """The first row of `mask` (A, C) that allows nothing; -1: none."""
     for actor in range(len(mask)):
-        if _allowed(mask, actor) == 0:
+        if count_allowed(mask[actor]) == 0:
             return actor
     return -1
-
-
-@compiled(cache=False)
-def _allowed(mask: NDArray[np.bool_], actor: int) -> int:
-    """Count the choices that an actor may take; for Numba, NumPy's sum is twenty functions to compile."""
-    count = 0
-    for choice in range(mask.shape[1]):
-        count += mask[actor, choice]
-    return count
 
 
 @compiled
@@ -210,13 +201,7 @@ def _first_illegal(choices: NDArray[np.int64], mask: NDArray[np.bool_]) -> int:
 @compiled
 def _drawn(mask: NDArray[np.bool_], uniform: NDArray[np.float64]) -> NDArray[np.int64]:
     """For each row of `mask` (A, C) the allowed choice at the fraction `uniform` (A,) of all allowed ones."""
-    choices = np.zeros(len(mask), np.int64)
+    choices = np.empty(len(mask), np.int64)
     for actor in range(len(mask)):
-        left = np.int64(uniform[actor] * _allowed(mask, actor))
-        for choice in range(mask.shape[1]):
-            if mask[actor, choice]:
-                if left == 0:
-                    choices[actor] = choice
-                    break
-                left -= 1
+        choices[actor] = allowed_choice(mask[actor], uniform[actor])
     return choices

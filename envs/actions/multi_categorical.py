@@ -17,7 +17,7 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 from ...ragged.compiled import compiled
-from .action_mask import ActionMask
+from .action_mask import ActionMask, allowed_choice
 from .action_space import LEGAL, ActionSpace, MaskReader
 from .array_checks import choice_names, named_parts, random_subset, unique_names
 
@@ -117,7 +117,7 @@ class MultiCategorical(ActionSpace):
         return self.components[self.names[0]]
 
     @property
-    def mask_columns(self) -> int:  # type: ignore[override]
+    def mask_columns(self) -> int:
         return int(self.offsets[-1])
 
     def labels(self, choices: NDArray[np.int64]) -> dict[str, str]:
@@ -336,11 +336,5 @@ def _drawn(
             if not used[choices[actor, 0], m]:
                 continue
             first, last = components[m], components[m + 1]
-            left = np.int64(uniform[actor, m] * mask[actor, first:last].sum())
-            for column in range(first, last):
-                if mask[actor, column]:
-                    if left == 0:
-                        choices[actor, m] = column - first
-                        break
-                    left -= 1
+            choices[actor, m] = allowed_choice(mask[actor, first:last], uniform[actor, m])
     return choices

@@ -14,7 +14,7 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 from ...ragged.compiled import compiled
-from .action_mask import ActionMask
+from .action_mask import ActionMask, allowed_choice
 from .action_space import LEGAL, ActionSpace, MaskReader
 from .array_checks import MOST_ENTITIES, random_flags, random_subset
 
@@ -161,17 +161,12 @@ def _drawn(
     actee_offsets: NDArray[np.int64],
 ) -> NDArray[np.int64]:
     """For each actor the allowed actee at the fraction `uniform` (A,) of all that it may select."""
-    selected = np.zeros(len(uniform), np.int64)
+    selected = np.empty(len(uniform), np.int64)
     for step in range(len(actor_offsets) - 1):
         place, first, last = mask_offsets[step], actee_offsets[step], actee_offsets[step + 1]
         for actor in range(actor_offsets[step], actor_offsets[step + 1]):
-            left = np.int64(uniform[actor] * mask[place : place + last - first].sum())
-            for actee in range(first, last):
-                if mask[place + actee - first]:
-                    if left == 0:
-                        selected[actor] = actees[actee]
-                        break
-                    left -= 1
+            column = allowed_choice(mask[place : place + last - first], uniform[actor])
+            selected[actor] = actees[first + column] if column >= 0 else -1
             place += last - first
     return selected
 
