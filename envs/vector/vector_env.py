@@ -18,7 +18,7 @@ from ..batch.batch_actions import validate_actions
 from ..batch.batch_spaces import EntityBatchActionSpace, EntityBatchSpace
 from ..batch.entity_batch import EntityBatch
 from ..errors import ActionError, WorkerError, no_render_mode, reset_needed
-from ..returned import is_vector_step, vector_step_values
+from ..returned import vector_step_values
 from ..seeds import Seeds, lane_seeds
 from ..spaces import EntitySpace
 from .vector_spec import VectorSpec
@@ -234,11 +234,10 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
         except WorkerError:
             self.close()
             raise
-        if not is_vector_step(result, self.num_envs):
-            result = vector_step_values(f"{self._where}._step", result, self.num_envs)
-        self._remember(result[0])
+        values = vector_step_values(lambda: f"{self._where}._step", result, self.num_envs)
+        self._remember(values[0])
         self._is_playing = True
-        return result
+        return values
 
     def _remember(self, batch: EntityBatch) -> None:
         """Keep what actions are checked against, and what `action_space.sample()` draws for."""
