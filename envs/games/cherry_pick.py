@@ -13,20 +13,21 @@ from ..actions import ActionMask, EntityActionSpace, SelectEntity
 from ..batch.entity_batch import EntityBatch
 from ..randomness import uniform
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv, all_true
-from ..vector.native_env import native_game
-from ..vector.saved_state import Bounds, State
-from .parts import (
+from ..vector.native import NativeVectorEnv
+from ..vector.native_arrays import (
     Doubles,
     Flags,
     Floats,
     Ints,
     Words,
+    all_true,
     even,
     featureless,
     first_items,
     positions,
 )
+from ..vector.native_env import native_game
+from ..vector.saved_state import Bounds, State
 
 
 class CherryPickVectorEnv(NativeVectorEnv):

@@ -12,10 +12,10 @@ from ..actions import EntityActionSpace, GlobalCategorical
 from ..batch.entity_batch import EntityBatch
 from ..randomness import below
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv, all_true, global_choice
+from ..vector.native import NativeVectorEnv
+from ..vector.native_arrays import Flags, Floats, Ints, Words, all_true, global_choice
 from ..vector.native_env import native_game
 from ..vector.saved_state import Bounds, State
-from .parts import Flags, Floats, Ints, Words
 
 
 class MaskedBanditVectorEnv(NativeVectorEnv):

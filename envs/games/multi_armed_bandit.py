@@ -8,9 +8,9 @@ from ...ragged import RaggedArray
 from ..actions import EntityActionSpace, GlobalCategorical
 from ..batch.entity_batch import EntityBatch
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv, all_true, global_choice
+from ..vector.native import NativeVectorEnv
+from ..vector.native_arrays import Flags, Floats, Ints, all_true, global_choice
 from ..vector.native_env import native_game
-from .parts import Flags, Floats, Ints
 
 _ARMS = ["A", "B", "C", "D", "E"]
 _PULLS = 32

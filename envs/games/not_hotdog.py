@@ -12,9 +12,19 @@ from ..actions import Categorical, EntityActionSpace
 from ..batch.entity_batch import EntityBatch
 from ..randomness import below
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv, all_true, free_choice
+from ..vector.native import NativeVectorEnv
+from ..vector.native_arrays import (
+    Flags,
+    Floats,
+    Ints,
+    Words,
+    all_true,
+    even,
+    featureless,
+    free_choice,
+    no_actors,
+)
 from ..vector.native_env import native_game
-from .parts import Flags, Floats, Ints, Words, even, featureless, no_actors
 
 
 class NotHotdogVectorEnv(NativeVectorEnv):

@@ -12,10 +12,10 @@ from ..actions import ActionMask, EntityActionSpace, SelectEntity
 from ..batch.entity_batch import EntityBatch
 from ..randomness import below
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv, all_true
+from ..vector.native import NativeVectorEnv
+from ..vector.native_arrays import Flags, Floats, Ints, Words, all_true, even, offsets_of
 from ..vector.native_env import native_game
 from ..vector.saved_state import Bounds, State
-from .parts import Flags, Floats, Ints, Words, even, offsets_of
 
 _NUM_COLORS = 6
 _MIN_BALLS = 3  # of a random number of balls

@@ -12,10 +12,10 @@ from ..actions import EntityActionSpace, GlobalCategorical
 from ..batch.entity_batch import EntityBatch
 from ..randomness import draw_first
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv, all_true, global_choice
+from ..vector.native import NativeVectorEnv
+from ..vector.native_arrays import Flags, Floats, Ints, Words, all_true, even, first_items, global_choice
 from ..vector.native_env import native_game
 from ..vector.saved_state import Bounds
-from .parts import Flags, Floats, Ints, Words, even, first_items
 
 _NUM_TRAPS = _NUM_TREASURES = 5
 _REACH = 5  # traps and treasures lie at coordinates from -_REACH to _REACH

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
-from ..actions import ActionMask
 from ..batch.entity_batch import EntityBatch
 from ..errors import check_render_mode
 from ..randomness import STATE_WORDS, seed_lane
@@ -255,29 +254,3 @@ class NativeVectorEnv(EntityVectorEnv):
             if seed is not None:
                 seed_lane(self.random_state[lane], np.uint64(seed % 2**64))
         self._is_seeded = True
-
-
-def even_offsets(num_steps: int, length: int) -> NDArray[np.int64]:
-    """Offsets (num_steps + 1,) of sequences that all have `length` items."""
-    return np.arange(0, (num_steps + 1) * length, length) if length else np.zeros(num_steps + 1, np.int64)
-
-
-def all_true(shape: int | tuple[int, int]) -> NDArray[np.bool_]:
-    """Return `np.ones(shape, bool)`, six times as fast for the small arrays of a step."""
-    flags = np.empty(shape, bool)
-    flags.fill(True)
-    return flags
-
-
-def free_choice(actors: RaggedArray, num_choices: int) -> ActionMask:
-    """The mask of a categorical action that allows `actors` (A,) everything."""
-    allowed = all_true((len(actors.values), num_choices))
-    return ActionMask(actors, RaggedArray.unchecked(allowed, actors.offsets))
-
-
-def global_choice(mask: NDArray[np.bool_]) -> ActionMask:
-    """The mask of a global categorical action that can be taken at every step: `mask` (B, C)."""
-    offsets = np.arange(len(mask) + 1)
-    return ActionMask(
-        RaggedArray.unchecked(np.full(len(mask), -1, np.int64), offsets), RaggedArray.unchecked(mask, offsets)
-    )

@@ -13,7 +13,7 @@ from ...errors import reset_option, whole_number
 from ...randomness import below
 from ...spaces import EntitySpace
 from ...vector.native import NativeVectorEnv
-from ..parts import Flags, Ints
+from ...vector.native_arrays import Flags, Ints
 from .forecast import FLEETS
 
 #: What a lane's reward can be.

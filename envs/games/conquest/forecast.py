@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..parts import Ints
+from ...vector.native_arrays import Ints
 
 #: What `fleets` can be.
 FLEETS = ("entities", "forecast")

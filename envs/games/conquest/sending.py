@@ -8,8 +8,7 @@ from ....ragged import RaggedArray
 from ....ragged.compiled import compiled
 from ...actions import ActionMask, Categorical, EntityActionSpace, SelectEntity
 from ...batch.entity_batch import EntityBatch
-from ...vector.native import all_true
-from ..parts import Floats, Ints
+from ...vector.native_arrays import Floats, Ints, all_true
 
 #: The parts of a planet's ships that can be sent.
 SHARES = (0.25, 0.5, 0.75, 1.0)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .....ragged.compiled import compiled
-from ...parts import Ints
+from ....vector.native_arrays import Ints
 from ..forecast import horizons_of
 from .rules import MAX_SLOTS, NEUTRAL, OWNER, SHIPS, Boards, empty_boards, num_slots, tick
 

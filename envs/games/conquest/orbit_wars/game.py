@@ -12,10 +12,10 @@ from ....batch.entity_batch import EntityBatch
 from ....errors import positive_number, whole_number
 from ....registration import share_lanes
 from ....spaces import EntitySpace
+from ....vector.native_arrays import Flags, Floats, Ints, Pixels, Words
 from ....vector.native_env import native_game
 from ....vector.saved_state import Bounds, State
 from ....vector.vector_env import EntityVectorEnv
-from ...parts import Flags, Floats, Ints, Pixels, Words
 from ..conquest_env import MOST_SHIPS, ConquestVectorEnv, refuse_bot
 from ..sending import sending_actions, sending_batch
 from .bots import BOTS, play_bot

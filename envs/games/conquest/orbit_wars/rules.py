@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .....ragged.compiled import compiled
-from ...parts import Doubles, Flags, Ints
+from ....vector.native_arrays import Doubles, Flags, Ints
 from .maps import (
     BOARD_SIZE,
     CENTER,

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from .....ragged.compiled import compiled
-from ...parts import Doubles, Floats, Ints
+from ....vector.native_arrays import Doubles, Floats, Ints
 from ..forecast import with_forecast
 from ..sending import chosen_ships
 from .aim import aim, comet_after, planet_after

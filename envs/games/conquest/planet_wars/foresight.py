@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .....ragged.compiled import compiled
-from ...parts import Ints
+from ....vector.native_arrays import Ints
 from ..forecast import horizons_of
 from .maps import MAX_PLANETS, OWNER, SHIPS
 from .rules import Galaxies, advance, empty_galaxies

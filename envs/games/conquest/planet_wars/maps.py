@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from .....ragged.compiled import compiled
-from ...parts import Doubles, Ints, Words
+from ....vector.native_arrays import Doubles, Ints, Words
 from ..python_random import randint, seeded, uniform, unit
 
 #: Planets at most.

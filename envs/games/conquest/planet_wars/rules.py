@@ -12,7 +12,7 @@ import numpy as np
 
 from .....ragged.compiled import compiled
 from ....randomness import below, uniform
-from ...parts import Doubles, Ints, Words
+from ....vector.native_arrays import Doubles, Ints, Words
 from .maps import GROWTH, MAX_PLANETS, OWNER, SHIPS
 
 #: Names of bots; their places are the numbers that kernels know them by.

@@ -8,7 +8,7 @@ import numpy as np
 
 from .....ragged.compiled import compiled
 from ....batch.entity_batch import EntityBatch
-from ...parts import Floats, Ints
+from ....vector.native_arrays import Floats, Ints
 from ..forecast import with_forecast
 from ..sending import chosen_ships, sending_batch
 from .foresight import GalaxiesAhead, look_ahead, room_ahead
