@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...ragged.compiled import compiled
 from .action_mask import ActionMask, allowed_choice, count_allowed
-from .action_space import LEGAL, ActionSpace, MaskReader
+from .action_space import LEGAL, ActionSpace
 from .array_checks import choice_names, random_flags, random_subset
+from .mask_reader import MaskReader
 
 _NO_ENTITY = np.full(1, -1, np.int64)
 

@@ -18,8 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...ragged.compiled import compiled
 from .action_mask import ActionMask, allowed_choice
-from .action_space import LEGAL, ActionSpace, MaskReader
+from .action_space import LEGAL, ActionSpace
 from .array_checks import choice_names, named_parts, random_subset, unique_names
+from .mask_reader import MaskReader
 
 
 @dataclass

@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...ragged.compiled import compiled
 from .action_mask import ActionMask, allowed_choice
-from .action_space import LEGAL, ActionSpace, MaskReader
+from .action_space import LEGAL, ActionSpace
 from .array_checks import MOST_ENTITIES, random_flags, random_subset
+from .mask_reader import MaskReader
 
 
 @dataclass
