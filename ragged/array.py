@@ -69,9 +69,9 @@ class RaggedArray:
     def unchecked(cls, values: NDArray[Any], offsets: NDArray[np.int64]) -> RaggedArray:
         """Build without the checks of the constructor, where they would cost more than the work.
 
-        It is on the caller that `values` (N, *inner) are C-contiguous, aligned and of a supported dtype, and
-        that `offsets` (B + 1,) are contiguous int64 that rise from 0 to N: with anything else, kernels read
-        and write outside the arrays.
+        The caller must ensure that `values` (N, *inner) are C-contiguous, aligned and of a supported dtype,
+        and that `offsets` (B + 1,) are contiguous int64 that rise from 0 to N: with anything else, kernels
+        read and write outside the arrays.
         """
         self = object.__new__(cls)
         self.values = values

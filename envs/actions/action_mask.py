@@ -1,4 +1,4 @@
-"""`ActionMask`: which entities perform an action at many steps, and what each may do.
+"""`ActionMask`: the actors of an action at many steps, and the allowed choices of each.
 
 Shape alphabet: B steps, A actors, E actees, C choices.
 """
@@ -18,7 +18,7 @@ from ...ragged.compiled import compiled
 
 @dataclass(frozen=True, eq=False, init=False)
 class ActionMask:
-    """The actors of one action at many steps, and what each is allowed.
+    """The actors of one action at many steps, and the allowed choices of each.
 
     A global action is performed by no entity: its `actors` hold a single -1 at each step where the action is
     available.

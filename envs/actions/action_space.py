@@ -1,4 +1,4 @@
-"""`ActionSpace`: what every kind of action provides.
+"""`ActionSpace`: the base class of all kinds of actions.
 
 Shape alphabet: B steps, A actors, E actees, C choices.
 """
@@ -43,7 +43,7 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
 
     #: Performed once per step, by no entity in particular.
     is_global: ClassVar[bool] = False
-    #: Made of real numbers, of which no mask forbids any.
+    #: Made of real numbers, which no mask restricts.
     is_continuous: ClassVar[bool] = False
     #: Each choice is one of the step's actees; the mask is flat, row-major actor × actee.
     selects_entities: ClassVar[bool] = False
@@ -245,7 +245,7 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
         return self.draw(part, self.np_random)
 
     def contains(self, x: Any) -> bool:
-        """Global actions may leave out the axis of the actors."""
+        """Return True if `x` is valid under some mask; global actions may leave out the axis of the actors."""
         if self.is_global:
             x = np.array(x, ndmin=1 + len(self.item_shape))
             return len(x) <= 1 and self.contains_choices(x)
@@ -293,7 +293,7 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
 
     @abstractmethod
     def masked_items(self, part: ActionMask) -> Iterator[tuple[str, int, Any]]:
-        """Items that `part` forbids: what is forbidden ("choice"), for which row, and the item."""
+        """Yield items that `part` forbids: what is forbidden ("choice"), its row, and the item."""
 
     # -- other forms ----------------------------------------------------------------------------------------
 

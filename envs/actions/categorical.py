@@ -106,7 +106,7 @@ class Categorical(ActionSpace):
         return None if row < 0 else (row, "expected at least one allowed choice, got none")
 
     def draw(self, part: ActionMask, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Uniform over the allowed choices."""
+        """Draw uniformly from the allowed choices."""
         return _drawn(part.mask.values, rng.random(len(part.mask.values)))
 
     def first_illegal(self, items: NDArray[np.int64], part: ActionMask) -> int:
@@ -201,7 +201,7 @@ def _first_illegal(choices: NDArray[np.int64], mask: NDArray[np.bool_]) -> int:
 
 @compiled
 def _drawn(mask: NDArray[np.bool_], uniform: NDArray[np.float64]) -> NDArray[np.int64]:
-    """For each row of `mask` (A, C) the allowed choice at the fraction `uniform` (A,) of all allowed ones."""
+    """Return for each row of `mask` (A, C) the allowed choice at the fraction `uniform` (A,) of all of them."""
     choices = np.empty(len(mask), np.int64)
     for actor in range(len(mask)):
         choices[actor] = allowed_choice(mask[actor], uniform[actor])

@@ -61,7 +61,7 @@ class SelectEntity(ActionSpace):
 
     def _resolved(self, given: SelectEntityMask, step: MaskReader) -> ActionMask:
         actors = step.indices("actor", given.actor_ids, given.actor_types)
-        if not len(actors):  # nobody selects, so nobody is selectable
+        if not len(actors):  # without actors there are no actees
             return self.resolve(None, step)
         actees = step.indices("actee", given.actee_ids, given.actee_types)
         shape = (len(actors), len(actees))
@@ -75,7 +75,7 @@ class SelectEntity(ActionSpace):
         return None if row < 0 else (row, "expected at least one allowed entity, got none")
 
     def draw(self, part: ActionMask, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Uniform over the allowed actees."""
+        """Draw uniformly from the allowed actees."""
         return _drawn(rng.random(part.actors.num_items), *_actees(part), *_layout(part))
 
     def first_illegal(self, items: NDArray[np.int64], part: ActionMask) -> int:
@@ -161,7 +161,7 @@ def _drawn(
     actor_offsets: NDArray[np.int64],
     actee_offsets: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """For each actor the allowed actee at the fraction `uniform` (A,) of all that it may select."""
+    """Return for each actor the allowed actee at the fraction `uniform` (A,) of all that it may select."""
     selected = np.empty(len(uniform), np.int64)
     for step in range(len(actor_offsets) - 1):
         place, first, last = mask_offsets[step], actee_offsets[step], actee_offsets[step + 1]

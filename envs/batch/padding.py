@@ -27,7 +27,7 @@ _LIMIT = float(np.finfo(np.float32).max)
 
 
 class PaddedSpace(spaces.Dict):
-    """A Dict of fixed arrays, as `PaddedLayout.observation_space` describes them.
+    """A Dict of fixed arrays, described by `PaddedLayout.observation_space`.
 
     To vector environments and learners it is a plain Dict. A network that needs the entities reads their
     places from `layout`. Two such spaces are equal if they contain the same arrays with the same features.
@@ -87,7 +87,7 @@ class PaddedLayout:
 
     Args:
         space: what the batches hold.
-        max_entities: per entity type, the most that there may be at a step.
+        max_entities: per entity type, the most at a step.
         max_actors: per action, the most actors; left out: M.
         max_actees: per select-entity action, the most actees; left out: M.
 

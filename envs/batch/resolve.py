@@ -84,7 +84,7 @@ class Resolver:
         """Check `observation` and resolve ids and types to indices.
 
         Raises:
-            ObservationError: naming env, entity type, feature or action (see `EntityEnv`); or the space shows
+            ObservationError: naming env, entity type, feature or action (see `EntityEnv`); or the space has
                 frames, which an `Observation` does not have.
         """
         if not isinstance(observation, Observation):
@@ -242,5 +242,5 @@ class Resolver:
 
 
 def all_finite(array: NDArray[np.float32]) -> bool:
-    # One pass where all is well; a sum of squares that overflows or meets inf or nan is looked at closely.
+    # One pass in the usual case; only a sum of squares that overflows or is inf or nan needs a second.
     return math.isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all())

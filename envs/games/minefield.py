@@ -59,7 +59,7 @@ class MinefieldVectorEnv(NativeVectorEnv):
         num_envs: how many lanes.
         max_mines: how many mines are tried to be put down; those too close to something are left out.
         max_steps: steps until truncation.
-        translate: mines and target are seen from the vehicle (but not rotated) instead of from the origin.
+        translate: mines and target are relative to the vehicle (but not rotated) instead of from the origin.
         width: the size of the field in units.
         render_mode: "rgb_array" for pictures.
 

@@ -21,7 +21,7 @@ _THROWS = ["rock", "paper", "scissors"]
 
 
 class RockPaperScissorsVectorEnv(NativeVectorEnv):
-    """Beat an opponent who throws rock, paper and scissors with probability 50 %, 30 % and 20 %.
+    """Beat an opponent that throws rock, paper and scissors with probability 50 %, 30 % and 20 %.
 
     Entities: Player (no features), and Opponent (rock, paper, scissors: 1 for its throw, else 0), which only
     the value function may see. With `cheat` the policy sees it too.

@@ -122,14 +122,14 @@ class SnakeLanesVectorEnv(SnakeBoards):
 
     def _to_restart(self, ended: Flags) -> Ints:
         """The lanes of the games in which no snake is left."""
-        goes_on = (self.status == ALIVE) & ~ended.reshape(self.status.shape)
-        return np.repeat(~goes_on.any(1), self.num_snakes).nonzero()[0]
+        has_living = (self.status == ALIVE) & ~ended.reshape(self.status.shape)
+        return np.repeat(~has_living.any(1), self.num_snakes).nonzero()[0]
 
     def _info(self) -> dict[str, Any]:
         return {"inactive": self.status.reshape(-1) != ALIVE}
 
     def _look(self, lanes: Ints | None) -> EntityBatch:
-        """With `lanes`, what was seen at the end of the step; without, what is on the boards after it."""
+        """Return the last observations of `lanes`, or with None those of the boards after the step."""
         shown = ALIVE if lanes is None else ENDED
         lanes = self.all_lanes if lanes is None else lanes
         offsets = np.empty((len(_TYPES), len(lanes) + 1), np.int64)

@@ -36,8 +36,8 @@ class NativeVectorEnv(EntityVectorEnv):
 
     - `_start(lanes)`: set up an episode in these lanes, drawing from `self.random_state[lane]`;
     - `_advance(actions)`: move every lane by one step; rewards and whether each lane terminated;
-    - `_look(lanes)`: the last observations of these lanes, whose episodes have just ended; with None what all
-      lanes show now.
+    - `_look(lanes)`: the last observations of these lanes, whose episodes have just ended; with None the
+      present observations of all lanes.
 
     The base seeds the lanes, checks the actions, counts the steps, truncates at `max_steps`, keeps the last
     observations of ended episodes, starts the next ones and saves and restores the state. A game declares in
@@ -45,7 +45,7 @@ class NativeVectorEnv(EntityVectorEnv):
     many they are: handing over a named tuple of them made a step of MineSweeper a fifth slower.
 
     Random numbers: lane i of `reset(seed=s)` is seeded with s + i (modulo 2**64), and its game depends on
-    nothing else; without a seed its stream goes on, and at the first `reset` begins anywhere.
+    nothing else; without a seed its stream continues, and at the first `reset` starts at random.
 
     Args:
         space: what a lane observes; its `actions` are the action space.

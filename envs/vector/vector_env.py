@@ -43,7 +43,7 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
       `info["final_obs"]` is an `EntityBatch` of the ended lanes alone, in the order of the lanes in
       `info["_final_obs"]` (num_envs,) bool; `metadata["final_obs"]` says whether it can.
 
-    A lane can be *inactive*: an agent that is dead while its game goes on, or that waits for the others'
+    A lane can be *inactive*: an agent that is dead while its game continues, or that waits for the others'
     moves. `info["inactive"]` (num_envs,) bool, of `reset` and `step`, then says which lanes of the returned
     batch have nothing to decide; without it all lanes are active (see `inactive_lanes`). An inactive lane has
     no actors. Its steps are no samples: a reward, termination or truncation that comes while a lane is
@@ -153,7 +153,7 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
 
         Args:
             seed: a number from which the lanes' seeds follow, or one (or None) per lane where the environment
-                takes such; None: random numbers go on.
+                takes such; None: random numbers continue.
             options: the environment's own.
 
         Raises:

@@ -48,7 +48,7 @@ def player_lanes(
 
 
 class ConquestVectorEnv(NativeVectorEnv):
-    """Games between players, some of whom bots may play. Abstract.
+    """Games between players, some of which may be bots. Abstract.
 
     A game writes `_set_up`, `_observe` and `_advance`, which hands the results to `_report_results`.
 

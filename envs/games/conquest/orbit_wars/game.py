@@ -42,7 +42,7 @@ class OrbitWarsVectorEnv(ConquestVectorEnv):
     The rules, the maps and all numbers are those of the game's published engine (`orbit_wars` 1.0.9 of
     kaggle-environments, Apache 2.0), tick by tick: planets make ships, fleets that meet a planet fight for
     it, comets come and go, the sun burns what flies through it. A game ends after 499 ticks, or when at most
-    one player is left; who then has the most ships wins.
+    one player is left; the player with the most ships wins.
 
     Entities: Planet (x, y, vx, vy, radius, production, comet_ticks, ships, log_ships, mine, enemy), comets
     included, whose `comet_ticks` say how long they stay; Fleet (x, y, vx, vy, ships, log_ships, mine, enemy).
@@ -58,7 +58,7 @@ class OrbitWarsVectorEnv(ConquestVectorEnv):
 
     Args:
         num_envs, bot, reward, fleets, min_ships, max_fleets: see `ConquestVectorEnv`. The bots are
-            "starter" and "random"; the outcome is 1 for who has the most ships at the end, -1 for the
+            "starter" and "random"; the outcome is 1 for the most ships at the end, -1 for the
             others, as in the engine, which has no limit of fleets.
         num_players: 2 or 4.
         ship_speed, comet_speed: of the engine's configuration.

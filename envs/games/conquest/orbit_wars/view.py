@@ -1,6 +1,6 @@
-"""Observations of the players of Orbit Wars, and the launches that their choices come to.
+"""Observations of the players of Orbit Wars, and the launches of their choices.
 
-Every player sees the board turned so that the homes look alike: the map has fourfold symmetry.
+Every player observes the board turned so that the homes look alike: the map has fourfold symmetry.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def observe(
     actors: Ints,
     actees: Ints,
 ) -> None:
-    """Fill in the entities, the global features, and who can do what, of each view."""
+    """Fill in the entities, the global features, actors and actees of each view."""
     ships, production = np.empty(len(turns), np.int64), np.empty(len(turns), np.int64)
     velocities = np.empty((2, boards.planets.shape[1]))
     last_game = -1

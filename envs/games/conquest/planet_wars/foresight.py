@@ -1,4 +1,4 @@
-"""The future of a game in which nobody sends anything more: the rules, played ahead on a copy."""
+"""The future of a game without further launches: the rules, played ahead on a copy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .rules import Galaxies, advance, empty_galaxies
 
 
 class GalaxiesAhead(NamedTuple):
-    """The room to look ahead; with no horizons nobody does."""
+    """Memory to play ahead in; without horizons nothing is played."""
 
     horizons: Ints  # (H,): turns
     galaxies: Galaxies  # one game

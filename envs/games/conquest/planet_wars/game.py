@@ -42,7 +42,7 @@ class PlanetWarsVectorEnv(ConquestVectorEnv):
     The rules, the maps and all numbers are those of the published engine (`planet_wars` 1.0.0 of
     kaggle-environments, Apache 2.0): owned planets grow ships, fleets fly for a whole number of turns, and
     forces that meet at a planet fight. A game ends after `max_turns` - 1 turns, or when at most one player is
-    left; who then has more ships wins.
+    left; the player with more ships wins.
 
     Entities: Planet (x, y, growth, ships, log_ships, mine, enemy); Fleet (x, y, where it is now;
     destination_x, destination_y, turns_remaining, ships, log_ships, mine, enemy). Places count from the

@@ -1,4 +1,4 @@
-"""Observations of the players of Planet Wars, and the launches that their choices come to."""
+"""Observations of the players of Planet Wars, and the launches of their choices."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _observe(
     actors: Ints,
     actees: Ints,
 ) -> None:
-    """Fill in the entities, the global features, and who can do what, of each view."""
+    """Fill in the entities, the global features, actors and actees of each view."""
     ships, growth = np.empty(NUM_PLAYERS + 1, np.int64), np.empty(NUM_PLAYERS + 1, np.int64)
     last_game = -1
     for row in range(len(games)):
