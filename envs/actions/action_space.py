@@ -245,7 +245,7 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
         return self.draw(part, self.np_random)
 
     def contains(self, x: Any) -> bool:
-        """Return True if `x` is valid under some mask; global actions may leave out the axis of the actors."""
+        """Return True if `x` is valid under some mask; a global action may leave out the axis of actors."""
         if self.is_global:
             x = np.array(x, ndmin=1 + len(self.item_shape))
             return len(x) <= 1 and self.contains_choices(x)

@@ -201,7 +201,7 @@ def _first_illegal(choices: NDArray[np.int64], mask: NDArray[np.bool_]) -> int:
 
 @compiled
 def _drawn(mask: NDArray[np.bool_], uniform: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return for each row of `mask` (A, C) the allowed choice at the fraction `uniform` (A,) of all of them."""
+    """Return for each row of `mask` (A, C) the allowed choice at the fraction `uniform` (A,) of them all."""
     choices = np.empty(len(mask), np.int64)
     for actor in range(len(mask)):
         choices[actor] = allowed_choice(mask[actor], uniform[actor])
