@@ -34,7 +34,7 @@ class XorVectorEnv(NativeVectorEnv):
 
     Args:
         num_envs: how many games.
-        answer: "global" for a global action, "actor" for one of the first of the two bits.
+        answer: "global": a global action; "actor": an action of the first bit.
         negate: whether the answer is turned around in half of the episodes.
 
     Raises:

@@ -111,7 +111,7 @@ class NativeVectorEnv(EntityVectorEnv):
         """
 
     def _truncations(self, terminated: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Which lanes are truncated (num_envs,) after a step that is counted already."""
+        """Return which lanes are truncated (num_envs,) after a step that is counted already."""
         if self.max_steps is None:
             return np.zeros(self.num_envs, bool)
         return (self.steps >= self.max_steps) & ~terminated

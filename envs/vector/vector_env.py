@@ -185,7 +185,7 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
         return self._carry_out(actions if self.validates_in_step else self._checked(actions))
 
     def step_validated(self, actions: dict[str, RaggedArray]) -> StepResult:
-        """Step every lane with actions that have been validated against the last batch. As `step` otherwise.
+        """Step every lane with actions validated against the last batch. Same contract as `step`.
 
         A subclass that overrides `step` validates them once more.
         """

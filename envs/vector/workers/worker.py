@@ -111,7 +111,7 @@ class _Worker:
         self.actions, self.results = GrowingBlock(), GrowingBlock()
 
     def serve(self) -> bool:
-        """Carry out one command; false once there is nothing more to do."""
+        """Carry out one command; return False if it was the last."""
         word, payload = pickle.loads(self.connection.recv_bytes())
         if word == "close":
             return False
@@ -158,7 +158,7 @@ class _Worker:
 
 
 def _pickled(error: Exception) -> bytes | None:
-    """`error` for the parent; None where it does not survive the way."""
+    """Return `error` for the parent, or None if it can't be pickled."""
     try:
         pickled: bytes = cloudpickle.dumps(error)
         pickle.loads(pickled)
