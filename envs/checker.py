@@ -58,7 +58,7 @@ def check_entity_env(
         render: check rendering too, which may need a display.
 
     Raises:
-        ConformanceError: a sentence that says which rule is broken, where.
+        ConformanceError: names the broken rule and where it is broken.
         TypeError: `env` is neither kind of environment.
     """
     subject: _Subject
@@ -77,7 +77,7 @@ def check_entity_env(
         _check_same(subject, played, again)
         difference = _difference(played, provoked)
         if difference is not None:
-            # Illegal actions are to blame only if they do it every time.
+            # Blame illegal actions only if the results differ every time.
             _check_same(subject, played, _play(subject, seed, num_steps))
             _check_same(subject, provoked, _play(subject, seed, num_steps, provoke=True))
             subject.fail(
@@ -138,12 +138,12 @@ class _Subject(ABC):
     def step(self, actions: dict[str, RaggedArray]) -> _Seen:
         """Step and check what comes back; ActionErrors pass."""
 
-    def go_on(self, seen: _Seen) -> _Seen:
-        """The next observation to act on, after `seen`."""
+    def proceed(self, seen: _Seen) -> _Seen:
+        """Return the next observation to act on: `seen`, or that of a reset if the episode has ended."""
         return seen
 
     def check_fresh(self, arrays: list[NDArray[Any]], where: str) -> None:
-        """`arrays` must be new ones: users keep what they were given."""
+        """Check that `arrays` are new: users keep what they were given."""
         for earlier in self._kept:
             for old in earlier:
                 if any(np.may_share_memory(old, new) for new in arrays if new.size):
@@ -202,11 +202,11 @@ class _Single(_Subject):
             self.fail(f"{where}: {problem}")
         if not isinstance(info, dict):
             self.fail(f"{where}: info: expected a dict, got {type(info).__name__}")
-        self.check_fresh(list(_leaves(observation)), where)
+        self.check_fresh(list(arrays_of(observation)), where)
         batch = batch_observations(self.space, [deepcopy(observation)])
         return _Seen(batch, np.array([reward], np.float32), np.array([terminated]), np.array([truncated]))
 
-    def go_on(self, seen: _Seen) -> _Seen:
+    def proceed(self, seen: _Seen) -> _Seen:
         if not (seen.terminated[0] or seen.truncated[0]):
             return seen
         if self.env.unwrapped is self.env:
@@ -249,21 +249,23 @@ class _Vector(_Subject):
             lane = np.isfinite(rewards).argmin()
             self.fail(f"step: env {lane}: reward: expected a finite number, got {rewards[lane]}")
         ended = terminated | truncated
-        # Where lanes can be inactive, those that terminated are owed nothing.
-        owed = truncated & ~terminated if inactive_flags(info) is not None else ended
-        gives = self.env.metadata.get("final_obs") and (owed.any() or "final_obs" in info)
-        final = self._final(ended, owed, info) if gives else None
+        # Where lanes can be inactive, those that terminated need no final observation.
+        needed = truncated & ~terminated if inactive_flags(info) is not None else ended
+        gives = self.env.metadata.get("final_obs") and (needed.any() or "final_obs" in info)
+        final = self._final(ended, needed, info) if gives else None
         return _Seen(batch, rewards.copy(), terminated.copy(), truncated.copy(), final)
 
-    def _final(self, ended: NDArray[np.bool_], owed: NDArray[np.bool_], info: dict[str, Any]) -> EntityBatch:
-        """The last observations of ended lanes, all `owed` ones among them, checked."""
+    def _final(
+        self, ended: NDArray[np.bool_], needed: NDArray[np.bool_], info: dict[str, Any]
+    ) -> EntityBatch:
+        """Return the last observations of ended lanes, all `needed` ones among them, checked."""
         if self.env.metadata["autoreset_mode"] is not AutoresetMode.SAME_STEP:
             self.fail(
                 "metadata['final_obs']: expected the autoreset mode SAME_STEP, got"
                 f" {self.env.metadata['autoreset_mode'].name}"
             )
         given = np.asarray(info.get("_final_obs", ()), bool)
-        if given.shape != ended.shape or (owed & ~given | given & ~ended).any():
+        if given.shape != ended.shape or (needed & ~given | given & ~ended).any():
             self.fail(
                 f"info['_final_obs']: expected the envs {np.flatnonzero(ended)}, whose episodes ended,"
                 f" got {np.flatnonzero(given)}"
@@ -319,7 +321,7 @@ def _play(subject: _Subject, seed: int, num_steps: int, provoke: bool = False) -
         except ActionError as error:
             subject.fail(f"step with a legal action: expected no error, got ActionError: {error}")
         played.append(seen)
-        seen = subject.go_on(seen)
+        seen = subject.proceed(seen)
     return played
 
 
@@ -377,10 +379,10 @@ def _difference(first: list[_Seen], second: list[_Seen]) -> str | None:
     return None
 
 
-def _leaves(data: Any) -> Iterator[NDArray[Any]]:
-    """The arrays in nested dicts."""
-    if isinstance(data, dict):
-        for part in data.values():
-            yield from _leaves(part)
+def arrays_of(observation: Any) -> Iterator[NDArray[Any]]:
+    """Yield the arrays in an observation: nested dicts."""
+    if isinstance(observation, dict):
+        for part in observation.values():
+            yield from arrays_of(part)
     else:
-        yield data
+        yield observation

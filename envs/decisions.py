@@ -58,7 +58,7 @@ def decide_members(
 def decide_member(
     seen: Observation, choices: type[_Choice], actions: EntityActionSpace, decide: Decide
 ) -> _Choice:
-    """Make one decision. As `decide_members` otherwise.
+    """Make one decision. Same contract as `decide_members`.
 
     Raises:
         ObservationError: not exactly one actor may act.

@@ -87,7 +87,7 @@ def entity(cls: Any = None, *, name: str | None = None, **options: Any) -> Any:
     Numbers and bool are features as they are; Enum and Literal become one-hot; tuples of fixed length, named
     tuples and nested dataclasses are flattened; `T | None` gets a feature that says whether it is there;
     `Annotated[T, ez.Scale(factor)]` scales. Fields with a leading underscore and ClassVars are left out.
-    Entities are told apart by identity, as the actors of an environment must be.
+    Entities are compared by identity, because the actors of an environment must be distinguishable.
 
     Args:
         name: the entity type's name; by default that of the class.
@@ -226,7 +226,7 @@ def _action_space(name: str, action: Any) -> ActionSpace:
         raise ValueError(f"action {name!r}: {error}") from None
 
 
-#: Who acts: entities, or a mapping from each to the Enum members that it may choose; for a global action an
+#: Actors: entities, or a mapping from each to the Enum members that it may choose; for a global action an
 #: Enum or the members that may be chosen; or a mask as `Observation` has it.
 Acting = Mask | type[Enum] | Mapping[Any, Iterable[Enum]] | Iterable[Any]
 
@@ -241,7 +241,7 @@ class Obs(Observation):
         things: entities, and lists of them.
         entities: more entities.
         globals: one object of a class decorated with `entity`, or the numbers.
-        actions: who may act at this step, by action. A list of entities: those, without restriction. A
+        actions: the actors of this step, by action. A list of entities: those, without restriction. A
             mapping: for each entity the Enum members that it may choose. An Enum, or a list of its members: a
             global action with these choices. Or a mask as for `Observation`; ids are the objects themselves.
         hidden: entities that the value function may see and the policy may not.
@@ -274,7 +274,7 @@ class Obs(Observation):
         if not unseen <= {id(thing) for group in by_type.values() for thing in group}:
             raise ObservationError("hidden: expected objects that are among the entities, got another object")
         if not isinstance(actions, Mapping | None):
-            raise ObservationError(f"actions: expected a dict from action to who acts, got {actions!r}")
+            raise ObservationError(f"actions: expected a dict from action to actors, got {actions!r}")
         masks = {name: _mask(name, acting) for name, acting in (actions or {}).items()}
         super().__init__(
             entities={schema.name: schema.rows(group) for schema, group in by_type.items()},

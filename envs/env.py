@@ -65,7 +65,7 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
     observation_space: EntitySpace
     action_space: EntityActionSpace
 
-    _resolved: ResolvedObservation | None = None  # the last observation, while the episode goes on
+    _resolved: ResolvedObservation | None = None  # the last observation of the running episode
     _resolver: Resolver | None = None
 
     @abstractmethod
@@ -74,7 +74,7 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
 
     @abstractmethod
     def _step(self, actions: dict[str, Action]) -> Transition:
-        """Go on by one step: (observation, reward, terminated, truncated, info), info in fresh objects."""
+        """Step and return (observation, reward, terminated, truncated, info), info in fresh objects."""
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

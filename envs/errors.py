@@ -1,4 +1,4 @@
-"""Errors that name the culprit: env, entity type, feature or action."""
+"""Errors that name their place: env, entity type, feature or action."""
 
 from __future__ import annotations
 

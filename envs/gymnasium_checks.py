@@ -21,7 +21,7 @@ from .spaces import EntitySpace
 def check_with_gymnasium(env: gymnasium.Env[Any, Any], name: str, render: bool) -> None:
     """Run Gymnasium's `check_env` and render in every mode, their warnings counting as errors.
 
-    What an environment under a wrapper declares about rendering is a warning (it is third-party code). So is
+    For an environment under a wrapper, a wrong declaration about rendering is only a warning. So is
     an environment that `check_env` cannot check (see `runs_check_env`).
 
     Args:

@@ -17,7 +17,7 @@ MultiAgentStep = tuple[
 
 
 class MultiAgentEnv(ABC):
-    """A game of several agents who act at the same time, with the interface of PettingZoo's `ParallelEnv`.
+    """A game of several agents that act at the same time, with the interface of PettingZoo's `ParallelEnv`.
 
     Every agent has an `EntitySpace` and an `EntityActionSpace` of its own; observations and actions are the
     plain dicts of `EntityEnv`. An agent that terminates or is truncated gets that step's observation and
@@ -48,7 +48,7 @@ class MultiAgentEnv(ABC):
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
-        """Start a game: observations and infos by agent. Without a seed the random numbers go on."""
+        """Start a game: observations and infos by agent. Without a seed the random numbers continue."""
 
     @abstractmethod
     def step(self, actions: Mapping[str, Mapping[str, Any]]) -> MultiAgentStep:

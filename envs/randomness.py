@@ -4,8 +4,7 @@ The generator is xoshiro256** 1.0, seeded by SplitMix64 as its authors recommend
 "Scrambled Linear Pseudorandom Number Generators", ACM Transactions on Mathematical Software 47(4), 2021;
 prng.di.unimi.it). A lane's state is a row of four uint64.
 
-All functions are compiled and may be called from kernels and from Python. Numba's cache sees no edits in
-other files: whoever changes a function here removes the cached kernels that call it (`__pycache__/*.nb*`).
+All functions are compiled and may be called from kernels and from Python.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The seeds of lanes: one for each, as Gymnasium derives them from a single one."""
+"""Seeds of lanes, one for each, as Gymnasium derives them from a single one; and their generators."""
 
 from __future__ import annotations
 
@@ -29,3 +29,15 @@ def lane_seeds(seed: Seeds, num_envs: int) -> list[int | None]:
     if given and min(given) < 0:
         raise ValueError(f"seed: expected no negative number, got {min(given)}")
     return seeds
+
+
+def lane_generators(
+    seeds: Sequence[int | Sequence[int] | None], before: Sequence[np.random.Generator] = ()
+) -> list[np.random.Generator]:
+    """Return a generator per lane or game: a new one for a seed, else the one of `before`.
+
+    Where `before` is empty, those without a seed are seeded by the operating system.
+    """
+    return [
+        before[i] if seed is None and before else np.random.default_rng(seed) for i, seed in enumerate(seeds)
+    ]

@@ -15,7 +15,7 @@ from typing import Any, final, overload
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from . import index_kernels, layouts
+from . import index_kernels
 from .threads import gather_on_threads
 from .validation import (
     DTYPES,
@@ -43,10 +43,9 @@ class RaggedArray:
     """B sequences of varying length: `values` (N, *inner) and `offsets` (B + 1,) int64.
 
     `values` is adopted, not copied, whenever it is C-contiguous and of a supported dtype (float32, float64,
-    int64, int32, uint8, bool). Both arrays are shared freely; whoever changes `offsets` in place breaks the
-    array.
+    int64, int32, uint8, bool). Both arrays are shared freely; do not change `offsets` in place.
 
-    What it does, in plain Python:
+    In plain Python:
 
         array = [values[offsets[b]:offsets[b + 1]] for b in range(B)]
         array.gather(indices) = [array[k] for k in indices]
@@ -70,9 +69,9 @@ class RaggedArray:
     def unchecked(cls, values: NDArray[Any], offsets: NDArray[np.int64]) -> RaggedArray:
         """Build without the checks of the constructor, where they would cost more than the work.
 
-        It is on the caller that `values` (N, *inner) are C-contiguous, aligned and of a supported dtype, and
-        that `offsets` (B + 1,) are contiguous int64 that rise from 0 to N: with anything else, kernels read
-        and write outside the arrays.
+        The caller must ensure that `values` (N, *inner) are C-contiguous, aligned and of a supported dtype,
+        and that `offsets` (B + 1,) are contiguous int64 that rise from 0 to N: with anything else, kernels
+        read and write outside the arrays.
         """
         self = object.__new__(cls)
         self.values = values
@@ -102,7 +101,7 @@ class RaggedArray:
         Raises:
             ValueError: items of different shapes, or a dtype that is not supported.
         """
-        return cls.unchecked(*layouts.parts_of_arrays(arrays, dtype, inner_shape))
+        return cls.unchecked(*_parts_of_arrays(arrays, dtype, inner_shape))
 
     @classmethod
     def from_lengths(cls, values: ArrayLike, lengths: ArrayLike) -> RaggedArray:
@@ -113,15 +112,6 @@ class RaggedArray:
         """
         values = checked_values(values)
         return cls.unchecked(values, checked_lengths(lengths, len(values)))
-
-    @classmethod
-    def from_padded(cls, padded: ArrayLike, mask: ArrayLike) -> RaggedArray:
-        """The items of `padded` (B, M, *inner) where `mask` (B, M) is true, in order.
-
-        Raises:
-            ValueError: a mask of another shape or of floats, or a dtype that is not supported.
-        """
-        return cls.unchecked(*layouts.parts_of_padded(padded, mask))
 
     # -- looking --------------------------------------------------------------------------------------------
 
@@ -213,7 +203,7 @@ class RaggedArray:
         index_kernels.fill_item_indices(self.offsets, indices)  # a quarter of the time of NumPy
         return indices
 
-    # -- other items, same sequences ------------------------------------------------------------------------
+    # -- per sequence and per item --------------------------------------------------------------------------
 
     def with_values(self, values: ArrayLike) -> RaggedArray:
         """The same sequences with other items (N, *inner).
@@ -225,6 +215,17 @@ class RaggedArray:
         if len(values) != self.num_items:
             raise ValueError(f"values: expected {self.num_items} items, got {len(values)}")
         return RaggedArray.unchecked(values, self.offsets)
+
+    def one_each(self, default: float = 0) -> NDArray[Any]:
+        """Return the item of each sequence (B, *inner), or `default` where a sequence is empty; read only.
+
+        No sequence may have more than one item; this is not checked.
+        """
+        if self.num_items == len(self):
+            return self.values
+        items = np.full((len(self), *self.inner_shape), default, self.dtype)
+        items[self.lengths > 0] = self.values
+        return items
 
     def broadcast(self, rows: ArrayLike) -> NDArray[Any]:
         """Repeat row b of `rows` (B, *row) for each item of sequence b: (N, *row).
@@ -260,3 +261,31 @@ class RaggedArray:
             return f"RaggedArray({[s.tolist() for s in self]}, dtype={self.dtype})"
         items = f"{self.num_items} items" + (f" of shape {self.inner_shape}" if self.inner_shape else "")
         return f"RaggedArray({len(self)} sequences, {items}, dtype={self.dtype})"
+
+
+def _parts_of_arrays(
+    arrays: Sequence[ArrayLike], dtype: DTypeLike | None, inner_shape: tuple[int, ...] | None
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Values and offsets of one sequence per array."""
+    parts = [np.asarray(a, dtype) for a in arrays]
+    for b, part in enumerate(parts):
+        if part.ndim == 0:
+            raise ValueError(f"sequence {b}: expected an array of items, got a scalar")
+    filled = [part for part in parts if len(part)]
+    if inner_shape is None:
+        # an empty list says nothing about the shape of its items, an empty array (0, F) does
+        inner_shape = (
+            filled[0].shape[1:] if filled else max((p.shape[1:] for p in parts), key=len, default=())
+        )
+    inner_shape = checked_inner_shape(inner_shape)
+    for b, part in enumerate(parts):
+        if part.shape[1:] != inner_shape and (len(part) or part.ndim > 1):
+            raise ValueError(f"sequence {b}: expected items of shape {inner_shape}, got {part.shape[1:]}")
+    if dtype is None:  # an empty list says nothing about the dtype either
+        typed = filled or [p for p, a in zip(parts, arrays, strict=True) if isinstance(a, np.ndarray)]
+        dtype = np.result_type(*typed) if typed else np.float32
+    lengths = np.array([len(p) for p in parts], np.int64)
+    values = np.empty((int(lengths.sum()), *inner_shape), checked_dtype(dtype))
+    if filled:
+        np.concatenate(filled, out=values)
+    return values, checked_lengths(lengths, len(values))

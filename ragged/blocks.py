@@ -24,7 +24,7 @@ class BlockLayout:
     """Layout of a block of D dense and K ragged arrays of B sequences.
 
     First the dense arrays (B, …), then the offsets (B + 1,) of all ragged ones, then their values, each at a
-    multiple of eight bytes. So B and the formats tell where offsets are, and these where values are.
+    multiple of eight bytes. So B and the formats give the places of offsets, and these the places of values.
 
     Args:
         dense: dtype and shape of a row of each dense array.

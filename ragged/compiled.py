@@ -53,7 +53,7 @@ _ENDINGS = (".nbc", ".inner.nbc")
 _CONSTANTS = (int, float, complex, str, bytes, np.generic, np.dtype, type(None))
 
 #: With this one it takes seconds.
-_TOLD_AT = 5
+_REPORTED_AT = 5
 #: Numbers the kernels that this process compiles.
 _compilations = itertools.count(1)
 
@@ -154,7 +154,7 @@ class KernelCache(caching.NullCache):
                 continue
             if load_called(called):
                 return self._format.rebuild(target_context, data)
-        _tell_of_compilation()
+        _report_compilation()
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -297,9 +297,9 @@ def _hash(parts: Iterable[str | bytes]) -> str:
     return digest.hexdigest()[:20]
 
 
-def _tell_of_compilation() -> None:
+def _report_compilation() -> None:
     """Say, once in a process that a user started, that kernels are compiled, which takes its time."""
-    if next(_compilations) == _TOLD_AT and multiprocessing.parent_process() is None:
+    if next(_compilations) == _REPORTED_AT and multiprocessing.parent_process() is None:
         logging.getLogger(__name__).warning(
             "Entitize compiles its kernels at first use, which can take half a minute, and keeps them on disk"
         )

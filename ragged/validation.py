@@ -92,16 +92,6 @@ def checked_rows(rows: ArrayLike, num_sequences: int) -> NDArray[Any]:
     return np.ascontiguousarray(array)
 
 
-def checked_mask(mask: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """`mask` (B, M) as bool; integers other than 0 are true."""
-    array = np.asarray(mask)
-    if array.dtype.kind not in "biu" and array.size > 0:
-        raise ValueError(f"mask: expected bool, got {array.dtype}")
-    if array.shape != shape:
-        raise ValueError(f"mask: expected shape {shape}, got {array.shape}")
-    return array.astype(np.bool_)
-
-
 def checked_inner_shape(inner_shape: Sequence[int]) -> tuple[int, ...]:
     """`inner_shape` as a tuple of sizes that are not negative."""
     shape = tuple(inner_shape)

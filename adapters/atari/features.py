@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import EntityActionSpace, EntityBatch, EntitySpace
-from ...envs.vector.native import all_true, global_choice
+from ...envs.vector.native_arrays import all_true, global_choice
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
 from .game import FURTHER, HEIGHT, LEFT, TOP, WIDTH, AtariGame

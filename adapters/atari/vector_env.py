@@ -113,10 +113,7 @@ class AtariVectorEnv(EntityVectorEnv):
 
     def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
         """Let every lane's player act."""
-        chosen = actions[ACTION]
-        choices = np.full(self.num_envs, self._noop)
-        choices[chosen.lengths > 0] = chosen.values
-        held = self._actions[choices].tolist()
+        held = self._actions[actions[ACTION].one_each(self._noop)].tolist()
         outcomes = [console.step(action) for console, action in zip(self.consoles, held, strict=True)]
         rewards = np.array([outcome.reward for outcome in outcomes], np.float32)
         terminated = np.array([outcome.terminated for outcome in outcomes], bool)

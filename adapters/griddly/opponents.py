@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import EntityBatch
+from ...envs.seeds import lane_generators
 from ...envs.vector.vector_env import StepResult
 from ...envs.vector.wrapper import EntityVectorWrapper
 from ...ragged import RaggedArray
@@ -31,7 +32,7 @@ class RandomOpponents(EntityVectorWrapper):
         self.num_envs, self.lane_games = len(venv.games), None
         self._first_seed = venv._first_seed
         self._own = np.arange(0, venv.num_envs, venv.rules.num_players)
-        self._generators: list[np.random.Generator | None] = [None] * self.num_envs
+        self._generators: list[np.random.Generator] = []
         self._all: EntityBatch | None = None  # what all players observe
 
     @property
@@ -46,10 +47,8 @@ class RandomOpponents(EntityVectorWrapper):
     def _reset(
         self, seeds: list[int | None], options: dict[str, Any] | None
     ) -> tuple[EntityBatch, dict[str, Any]]:
-        for lane, seed in enumerate(seeds):
-            if seed is not None or self._generators[lane] is None:
-                # Other numbers than those that the game is seeded by.
-                self._generators[lane] = np.random.default_rng(None if seed is None else [seed, 1])
+        own = [None if seed is None else [seed, 1] for seed in seeds]  # not the numbers of the game itself
+        self._generators = lane_generators(own, self._generators)
         players = [seed for seed in seeds for _ in range(self.rules.num_players)]
         self._all, info = self.venv.reset(seed=players, options=options)
         return self._all.gather(self._own), self._infos(info)
@@ -67,7 +66,6 @@ class RandomOpponents(EntityVectorWrapper):
         offsets, mask = part.actors.offsets, part.mask.values
         choices = np.zeros(len(mask), np.int64)  # nop
         for lane, generator in enumerate(self._generators):
-            assert generator is not None
             first = self._own[lane]
             start, stop = offsets[first + 1], offsets[first + self.rules.num_players]
             choices[start:stop] = (generator.random((stop - start, mask.shape[1])) * mask[start:stop]).argmax(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntityVectorEnv
 from ...envs.errors import check_render_mode, checked_options, whole_number
+from ...envs.seeds import lane_generators
 from ...envs.vector.vector_env import StepResult
 from ...ragged import RaggedArray, keep_freed_memory
 from .choices import ACTION, GriddlyChoices
@@ -103,7 +104,7 @@ class GriddlyVectorEnv(EntityVectorEnv):
         if rules.num_players > 1:
             self.lane_games = np.repeat(np.arange(len(self.games)), rules.num_players)
         self._painter, self._first_seed = Painter(rules), seed
-        self._generators: list[np.random.Generator | None] = [None] * len(self.games)
+        self._generators: list[np.random.Generator] = []
         self._episode_seeds = np.zeros(num_envs, np.int64)
         self._episode_levels = np.zeros(num_envs, object)
         self._steps = np.zeros(len(self.games), np.int64)
@@ -113,15 +114,13 @@ class GriddlyVectorEnv(EntityVectorEnv):
         self, seeds: list[int | None], options: dict[str, Any] | None
     ) -> tuple[EntityBatch, dict[str, Any]]:
         """Start an episode in every game, with the seed of its first lane or else its random numbers."""
-        for game, seed in enumerate(seeds[:: self.rules.num_players]):
-            if seed is not None or self._generators[game] is None:
-                self._generators[game] = np.random.default_rng(seed)
+        self._generators = lane_generators(seeds[:: self.rules.num_players], self._generators)
+        for game in range(len(self.games)):
             self._start(game)
         return self._observe(), self._info()
 
     def _start(self, game: int) -> None:
         generator = self._generators[game]
-        assert generator is not None
         seed = int(generator.integers(_NUM_SEEDS))
         level = self._levels[int(generator.integers(len(self._levels)))]
         self.games[game].start(seed, level)

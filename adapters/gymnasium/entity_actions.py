@@ -36,15 +36,6 @@ ACTOR = "Actor"
 Choices = Mapping[str, NDArray[Any]]
 
 
-def one_per_lane(action: ActionSpace, given: RaggedArray) -> NDArray[Any]:
-    """Return the choices of B lanes with at most one actor each, (B, *item_shape); 0 where it is absent."""
-    if given.num_items == len(given):
-        return given.values
-    choices: NDArray[Any] = np.zeros((len(given), *action.item_shape), action.dtype)
-    choices[given.lengths > 0] = given.values
-    return choices
-
-
 class ActionPart(ABC):
     """A Gymnasium action space, taken apart into named actions: global ones, or (`owned`) of entities."""
 

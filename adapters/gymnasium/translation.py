@@ -27,7 +27,6 @@ from ...envs.batch.batch_actions import ragged_orders
 from ...envs.errors import one_of
 from ...ragged import RaggedArray
 from .actions import take_apart
-from .entity_actions import one_per_lane
 from .views.auto import auto
 from .views.batches import pick
 from .views.known import known
@@ -202,9 +201,7 @@ class SpaceTranslation:
         """Return the batched Gymnasium action for actions valid in `batch`; 0 where one is absent."""
         owned = self._part.owned
         chosen = {
-            name: owned[name].choices(actions[name], batch)
-            if name in owned
-            else one_per_lane(action, actions[name])
+            name: owned[name].choices(actions[name], batch) if name in owned else actions[name].one_each()
             for name, action in self.action_space.items()
         }
         return self._part.decode(chosen)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntityVectorEnv
 from ...envs.errors import check_render_mode
-from ...envs.seeds import lane_seeds
+from ...envs.seeds import lane_generators, lane_seeds
 from ...envs.vector.vector_env import Actions, StepResult
 from ...envs.window import Window
 from ...ragged import keep_freed_memory
@@ -125,7 +125,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         self.single_observation_space = self.observer.space
         self.single_action_space = self.observer.space.actions
         self._nothing_failed = np.zeros(len(self.games), bool)
-        self._generators: dict[int, np.random.Generator] = {}
+        self._generators: list[np.random.Generator] = []
         self._seed_games(lane_seeds(seed, num_envs))
         fps = self.metadata["render_fps"]
         self._window = Window(f"MicroRTS {self.games[0].map.name}", fps) if render_mode == "human" else None
@@ -240,10 +240,8 @@ class MicroRTSVectorEnv(EntityVectorEnv):
 
     def _seed_games(self, seeds: Sequence[int | None]) -> None:
         """Give games generators of their own: so they repeat whatever is played beside them."""
-        for game in range(len(self.games)):
-            seed = seeds[int(np.searchsorted(self.engine.lane_game, game))]
-            if seed is not None or game not in self._generators:
-                self._generators[game] = np.random.default_rng(seed)
+        first_lanes = np.searchsorted(self.engine.lane_game, np.arange(len(self.games))).tolist()
+        self._generators = lane_generators([seeds[lane] for lane in first_lanes], self._generators)
 
     def _render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """A picture (height * 24, width * 24, 3) of each lane's game, drawn from its units, in mode

@@ -27,7 +27,6 @@ from ...envs.actions import (
 )
 from ...ragged import RaggedArray
 from ..gymnasium.actions import take_apart
-from ..gymnasium.entity_actions import one_per_lane
 from ..gymnasium.views.batches import pick
 from .agent_names import group_agents, same
 from .game import PettingZooGame
@@ -285,7 +284,7 @@ def team_actions(acting: Acting, actions: Mapping[str, Action]) -> dict[str, Any
 
 def _chosen(group: ActionGroup, actions: Actions, lanes: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
     """Return what was chosen in `lanes`, in which agents of `group` act."""
-    return {name: one_per_lane(action, actions[name])[lanes] for name, action in group.actions.items()}
+    return {name: actions[name].one_each()[lanes] for name in group.actions}
 
 
 def _offsets(lanes: NDArray[np.int64], num_lanes: int) -> NDArray[np.int64]:

@@ -138,10 +138,7 @@ class ProcgenVectorEnv(EntityVectorEnv):
     def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
         """Let every lane's player act; one whose action is left out takes "noop"."""
         assert self.engine is not None
-        chosen = actions["act"]
-        choices = np.full(self.num_envs, _NOOP, np.int32)
-        choices[chosen.lengths > 0] = chosen.values
-        self.engine.step(choices)
+        self.engine.step(actions["act"].one_each(_NOOP).astype(np.int32))
         # After an end the next level's time runs, so the limit is compared with the time before.
         is_late = self._times + 1 >= self._limits
         batch, rewards, done, info = self._observe()

@@ -17,6 +17,7 @@ from ...envs.batch.entity_batch import EntityBatch, batch_observations
 from ...envs.batch.resolve import Observation, ResolvedObservation, Resolver
 from ...envs.errors import WorkerError, positive_number, whole_number
 from ...envs.registration import share_lanes
+from ...envs.seeds import lane_generators
 from ...envs.spaces import EntitySpace
 from ...envs.vector.vector_env import EntityVectorEnv, StepResult
 from ...ragged import RaggedArray
@@ -195,10 +196,7 @@ class ProgramVectorEnv(QuestionVectorEnv):
         self._games.clear()
         if hanging:
             raise WorkerError(f"{self._where}: {', '.join(hanging)}: expected an end at reset, got none")
-        self._rngs = [
-            self._rngs[number] if seed is None and self._rngs else np.random.default_rng(seed)
-            for number, seed in enumerate(seeds)
-        ]
+        self._rngs = lane_generators(seeds, self._rngs)
         self._exchange = Exchange()
         names = [f"game {self.first_lane + number} ({self.program.name})" for number in range(self.num_envs)]
         self._lanes = [Lane(name, self._exchange) for name in names]

@@ -81,13 +81,11 @@ class Buttons:
         """Return the state of each button (num_envs, buttons); an action that is left out presses none."""
         pressed = np.zeros((num_envs, len(self.available)), np.float32)
         if BUTTONS in actions:
-            chosen = actions[BUTTONS]
-            choices = chosen.values.reshape(chosen.num_items, len(self._tables))
-            sums = [table[choices[:, column]] for column, table in enumerate(self._tables)]
-            pressed[chosen.lengths > 0] = np.sum(sums, axis=0)
+            choices = actions[BUTTONS].one_each().reshape(num_envs, len(self._tables))
+            for column, table in enumerate(self._tables):
+                pressed += table[choices[:, column]]
         if DELTAS in actions:
-            chosen = actions[DELTAS]
-            pressed[chosen.lengths > 0, self._columns] = chosen.values
+            pressed[:, self._columns] = actions[DELTAS].one_each()
         return pressed
 
 

@@ -1,4 +1,4 @@
-"""`ActionMask`: which entities perform an action at many steps, and what each may do.
+"""`ActionMask`: the actors of an action at many steps, and the allowed choices of each.
 
 Shape alphabet: B steps, A actors, E actees, C choices.
 """
@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
+from ...ragged.compiled import compiled
 
 
 @dataclass(frozen=True, eq=False, init=False)
 class ActionMask:
-    """The actors of one action at many steps, and what each is allowed.
+    """The actors of one action at many steps, and the allowed choices of each.
 
     A global action is performed by no entity: its `actors` hold a single -1 at each step where the action is
     available.
@@ -51,3 +52,24 @@ def stack_ragged(parts: Sequence[NDArray[Any]], dtype: Any, inner_shape: tuple[i
         return RaggedArray.empty(0, inner_shape, dtype)
     values = np.concatenate(parts).astype(dtype, copy=False)
     return RaggedArray.from_lengths(values, np.array([len(part) for part in parts], np.int64))
+
+
+@compiled(cache=False)
+def count_allowed(mask: NDArray[np.bool_]) -> int:
+    """Count the allowed choices of one actor's `mask` (C,)."""
+    count = 0
+    for choice in range(len(mask)):  # for Numba, NumPy's sum is twenty functions to compile
+        count += mask[choice]
+    return count
+
+
+@compiled(cache=False)
+def allowed_choice(mask: NDArray[np.bool_], fraction: float) -> int:
+    """Return the choice at `fraction`, in [0, 1), of those that one actor's `mask` (C,) allows; -1: none."""
+    left = np.int64(fraction * count_allowed(mask))
+    for choice in range(len(mask)):
+        if mask[choice]:
+            if left == 0:
+                return choice
+            left -= 1
+    return -1

@@ -1,4 +1,4 @@
-"""`ActionSpace`: what every kind of action provides.
+"""`ActionSpace`: the base class of all kinds of actions.
 
 Shape alphabet: B steps, A actors, E actees, C choices.
 """
@@ -6,40 +6,23 @@ Shape alphabet: B steps, A actors, E actees, C choices.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NoReturn, Protocol, Self
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from gymnasium import spaces
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ..errors import check_left_out
 from .action_mask import ActionMask, stack_ragged
 from .array_checks import binary_problem, flag_space, index_space, indices_problem, keys_problem
+from .mask_reader import MaskReader
 
 #: The answer of `first_illegal` that is no place: all is legal.
 LEGAL = -1
 
-_NOBODY = RaggedArray.empty(1, (), np.int64)
-
-
-class MaskReader(Protocol):
-    """Access to one step while a kind of action resolves the mask that an author wrote."""
-
-    def indices(
-        self, side: str, ids: Sequence[Hashable] | None, types: Sequence[str] | None
-    ) -> NDArray[np.int64]:
-        """Entity indices of the actors or actees given by id, by type or (with neither) of all entities."""
-
-    def flags(self, given: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-        """The author's mask as booleans of exactly `shape`."""
-
-    def name(self, index: int) -> str:
-        """Return the name of the entity of this index in errors."""
-
-    def fail(self, problem: str) -> NoReturn:
-        """Raise an `ObservationError` that names the environment and the action."""
+_NO_ACTORS = RaggedArray.empty(1, (), np.int64)
 
 
 class ActionSpace(spaces.Space[NDArray[Any]], ABC):
@@ -60,7 +43,7 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
 
     #: Performed once per step, by no entity in particular.
     is_global: ClassVar[bool] = False
-    #: Made of real numbers, of which no mask forbids any.
+    #: Made of real numbers, which no mask restricts.
     is_continuous: ClassVar[bool] = False
     #: Each choice is one of the step's actees; the mask is flat, row-major actor × actee.
     selects_entities: ClassVar[bool] = False
@@ -68,9 +51,6 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
     mask_type: ClassVar[type]
     #: The shape of one actor's part of an action; its dtype is the space's `dtype`.
     item_shape: tuple[int, ...] = ()
-    #: C, the columns of the mask; 0 where the mask has none, or where they are the step's actees.
-    mask_columns: int = 0
-
     # -- observations: the plain dict of one step, and the mask of many -------------------------------------
 
     @property
@@ -79,6 +59,11 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
         if self.is_global:
             return ("mask",)
         return ("actors", "actees", "mask") if self.selects_entities else ("actors", "mask")
+
+    @property
+    def mask_columns(self) -> int:
+        """C, the columns of the mask; 0 where the mask has none, or where they are the step's actees."""
+        return 0
 
     @property
     def mask_item_shape(self) -> tuple[int, ...]:
@@ -153,9 +138,9 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
         """
         if given is None:
             return self.one_step(
-                _NOBODY.values,
+                _NO_ACTORS.values,
                 np.zeros((0, self.mask_columns), bool),
-                _NOBODY.values if self.selects_entities else None,
+                _NO_ACTORS.values if self.selects_entities else None,
             )
         if type(given) is not self.mask_type:
             step.fail(f"expected a {self.mask_type.__name__}, got {type(given).__name__}")
@@ -223,7 +208,7 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
         """The least and the greatest value of each number of an item, under any mask."""
 
     def contains_choices(self, choices: Any) -> bool:
-        """Tell if `choices` (n, …) are values of this action under some mask, for any number of actors."""
+        """Return True if `choices` (n, …) are valid under some mask, for any number of actors."""
         if not isinstance(choices, np.ndarray) or choices.ndim != 1 + len(self.item_shape):
             return False
         low, high = self.bounds
@@ -260,7 +245,7 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
         return self.draw(part, self.np_random)
 
     def contains(self, x: Any) -> bool:
-        """Global actions may leave out the axis of the actors."""
+        """Return True if `x` is valid under some mask; a global action may leave out the axis of actors."""
         if self.is_global:
             x = np.array(x, ndmin=1 + len(self.item_shape))
             return len(x) <= 1 and self.contains_choices(x)
@@ -308,7 +293,7 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
 
     @abstractmethod
     def masked_items(self, part: ActionMask) -> Iterator[tuple[str, int, Any]]:
-        """Items that `part` forbids: what is forbidden ("choice"), for which row, and the item."""
+        """Yield items that `part` forbids: what is forbidden ("choice"), its row, and the item."""
 
     # -- other forms ----------------------------------------------------------------------------------------
 

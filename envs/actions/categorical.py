@@ -15,9 +15,10 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 from ...ragged.compiled import compiled
-from .action_mask import ActionMask
-from .action_space import LEGAL, ActionSpace, MaskReader
+from .action_mask import ActionMask, allowed_choice, count_allowed
+from .action_space import LEGAL, ActionSpace
 from .array_checks import choice_names, random_flags, random_subset
+from .mask_reader import MaskReader
 
 _NO_ENTITY = np.full(1, -1, np.int64)
 
@@ -79,7 +80,7 @@ class Categorical(ActionSpace):
         return len(self.choices)
 
     @property
-    def mask_columns(self) -> int:  # type: ignore[override]
+    def mask_columns(self) -> int:
         return len(self.choices)
 
     def sample_mask(self, num_entities: int, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
@@ -105,7 +106,7 @@ class Categorical(ActionSpace):
         return None if row < 0 else (row, "expected at least one allowed choice, got none")
 
     def draw(self, part: ActionMask, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Uniform over the allowed choices."""
+        """Draw uniformly from the allowed choices."""
         return _drawn(part.mask.values, rng.random(len(part.mask.values)))
 
     def first_illegal(self, items: NDArray[np.int64], part: ActionMask) -> int:
@@ -183,18 +184,9 @@ class GlobalCategorical(Categorical):
 def _first_stuck(mask: NDArray[np.bool_]) -> int:
     """The first row of `mask` (A, C) that allows nothing; -1: none."""
     for actor in range(len(mask)):
-        if _allowed(mask, actor) == 0:
+        if count_allowed(mask[actor]) == 0:
             return actor
     return -1
-
-
-@compiled(cache=False)
-def _allowed(mask: NDArray[np.bool_], actor: int) -> int:
-    """Count the choices that an actor may take; for Numba, NumPy's sum is twenty functions to compile."""
-    count = 0
-    for choice in range(mask.shape[1]):
-        count += mask[actor, choice]
-    return count
 
 
 @compiled
@@ -209,14 +201,8 @@ def _first_illegal(choices: NDArray[np.int64], mask: NDArray[np.bool_]) -> int:
 
 @compiled
 def _drawn(mask: NDArray[np.bool_], uniform: NDArray[np.float64]) -> NDArray[np.int64]:
-    """For each row of `mask` (A, C) the allowed choice at the fraction `uniform` (A,) of all allowed ones."""
-    choices = np.zeros(len(mask), np.int64)
+    """Return for each row of `mask` (A, C) the allowed choice at the fraction `uniform` (A,) of them all."""
+    choices = np.empty(len(mask), np.int64)
     for actor in range(len(mask)):
-        left = np.int64(uniform[actor] * _allowed(mask, actor))
-        for choice in range(mask.shape[1]):
-            if mask[actor, choice]:
-                if left == 0:
-                    choices[actor] = choice
-                    break
-                left -= 1
+        choices[actor] = allowed_choice(mask[actor], uniform[actor])
     return choices

@@ -15,8 +15,9 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 from .action_mask import ActionMask
-from .action_space import LEGAL, ActionSpace, MaskReader
+from .action_space import LEGAL, ActionSpace
 from .array_checks import random_subset, real_numbers
+from .mask_reader import MaskReader
 
 
 @dataclass

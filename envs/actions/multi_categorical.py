@@ -17,9 +17,10 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 from ...ragged.compiled import compiled
-from .action_mask import ActionMask
-from .action_space import LEGAL, ActionSpace, MaskReader
+from .action_mask import ActionMask, allowed_choice
+from .action_space import LEGAL, ActionSpace
 from .array_checks import choice_names, named_parts, random_subset, unique_names
+from .mask_reader import MaskReader
 
 
 @dataclass
@@ -69,7 +70,7 @@ class MultiCategorical(ActionSpace):
 
     Raises:
         TypeError, ValueError: no component, one without choices, names that repeat or are no strings, or
-            `uses` with a kind or component that there is not.
+            `uses` with an unknown kind or component.
     """
 
     mask_type = MultiCategoricalMask
@@ -117,7 +118,7 @@ class MultiCategorical(ActionSpace):
         return self.components[self.names[0]]
 
     @property
-    def mask_columns(self) -> int:  # type: ignore[override]
+    def mask_columns(self) -> int:
         return int(self.offsets[-1])
 
     def labels(self, choices: NDArray[np.int64]) -> dict[str, str]:
@@ -136,7 +137,7 @@ class MultiCategorical(ActionSpace):
         )
 
     def sample_mask(self, num_entities: int, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
-        """Components that no allowed kind uses allow nothing about half of the time."""
+        """Draw a part in which components that no allowed kind uses allow nothing about half of the time."""
         actors = random_subset(num_entities, rng)
         mask = rng.random((len(actors), self.num_choices)) < 0.7
         columns = self.offsets[:-1] + rng.integers(self.sizes, size=(len(actors), len(self.sizes)))
@@ -172,7 +173,7 @@ class MultiCategorical(ActionSpace):
         )
 
     def draw(self, part: ActionMask, rng: np.random.Generator) -> NDArray[np.int64]:
-        """The kind is uniform over the allowed ones, and so is each component that it uses; others are 0."""
+        """Draw the kind uniformly from the allowed ones, then each component that it uses; others are 0."""
         mask = part.mask.values
         return _drawn(mask, rng.random((len(mask), len(self.names))), self.offsets, self.used)
 
@@ -191,7 +192,7 @@ class MultiCategorical(ActionSpace):
         return self.illegal_in_words(item, part.mask.values[row])
 
     def illegal_in_words(self, choices: NDArray[np.int64], row: NDArray[np.bool_]) -> str:
-        """Why the choices (M,) are not legal for a row (C,) of the mask, naming component and choice."""
+        """Return why choices (M,) are not legal for a row (C,) of the mask, with component and choice."""
         component = int(self.legal(choices[None], row[None])[0].argmin())
         name, choice = self.names[component], int(choices[component])
         names = self.components[name]
@@ -336,11 +337,5 @@ def _drawn(
             if not used[choices[actor, 0], m]:
                 continue
             first, last = components[m], components[m + 1]
-            left = np.int64(uniform[actor, m] * mask[actor, first:last].sum())
-            for column in range(first, last):
-                if mask[actor, column]:
-                    if left == 0:
-                        choices[actor, m] = column - first
-                        break
-                    left -= 1
+            choices[actor, m] = allowed_choice(mask[actor, first:last], uniform[actor, m])
     return choices

@@ -14,9 +14,10 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 from ...ragged.compiled import compiled
-from .action_mask import ActionMask
-from .action_space import LEGAL, ActionSpace, MaskReader
+from .action_mask import ActionMask, allowed_choice
+from .action_space import LEGAL, ActionSpace
 from .array_checks import MOST_ENTITIES, random_flags, random_subset
+from .mask_reader import MaskReader
 
 
 @dataclass
@@ -60,7 +61,7 @@ class SelectEntity(ActionSpace):
 
     def _resolved(self, given: SelectEntityMask, step: MaskReader) -> ActionMask:
         actors = step.indices("actor", given.actor_ids, given.actor_types)
-        if not len(actors):  # nobody selects, so nobody is selectable
+        if not len(actors):  # without actors there are no actees
             return self.resolve(None, step)
         actees = step.indices("actee", given.actee_ids, given.actee_types)
         shape = (len(actors), len(actees))
@@ -74,7 +75,7 @@ class SelectEntity(ActionSpace):
         return None if row < 0 else (row, "expected at least one allowed entity, got none")
 
     def draw(self, part: ActionMask, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Uniform over the allowed actees."""
+        """Draw uniformly from the allowed actees."""
         return _drawn(rng.random(part.actors.num_items), *_actees(part), *_layout(part))
 
     def first_illegal(self, items: NDArray[np.int64], part: ActionMask) -> int:
@@ -160,18 +161,13 @@ def _drawn(
     actor_offsets: NDArray[np.int64],
     actee_offsets: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """For each actor the allowed actee at the fraction `uniform` (A,) of all that it may select."""
-    selected = np.zeros(len(uniform), np.int64)
+    """Return for each actor the allowed actee at the fraction `uniform` (A,) of all that it may select."""
+    selected = np.empty(len(uniform), np.int64)
     for step in range(len(actor_offsets) - 1):
         place, first, last = mask_offsets[step], actee_offsets[step], actee_offsets[step + 1]
         for actor in range(actor_offsets[step], actor_offsets[step + 1]):
-            left = np.int64(uniform[actor] * mask[place : place + last - first].sum())
-            for actee in range(first, last):
-                if mask[place + actee - first]:
-                    if left == 0:
-                        selected[actor] = actees[actee]
-                        break
-                    left -= 1
+            column = allowed_choice(mask[place : place + last - first], uniform[actor])
+            selected[actor] = actees[first + column] if column >= 0 else -1
             place += last - first
     return selected
 

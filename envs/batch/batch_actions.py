@@ -59,7 +59,7 @@ def no_actions(space: EntityActionSpace, num_steps: int) -> dict[str, RaggedArra
 def illegal_actions(
     space: EntitySpace, batch: EntityBatch, legal: dict[str, RaggedArray]
 ) -> Iterator[tuple[str, dict[str, RaggedArray]]]:
-    """Actions that `batch` does not allow, and what is wrong with each."""
+    """Yield actions that `batch` does not allow, each with what is wrong."""
     unknown = "+".join(space.actions.spaces) + "+"
     yield (
         f"an action with the unknown name {unknown!r}",
@@ -177,7 +177,7 @@ def _one_per_actor(offsets: NDArray[np.int64], actor_offsets: NDArray[np.int64])
 def _check_closely(
     name: str, action: ActionSpace, part: ActionMask, given: RaggedArray, words: StepWords, optional: bool
 ) -> None:
-    """Find out what is wrong with `given`, if it is more than that steps are left out."""
+    """Raise the error of `given`, unless only steps are left out that may be."""
     _check_counts(name, action, part, given, words, optional)
     steps = np.flatnonzero(given.lengths)
     given, part = given.gather(steps), part.map(lambda array: array.gather(steps))
@@ -256,7 +256,7 @@ def parsed_actions(
     """The plain actions of one environment, (A, *item_shape) each, empty where one is left out.
 
     Raises:
-        ActionError: no dict, an unknown name, or no array of an action's numbers. Masks are not looked at.
+        ActionError: no dict, an unknown name, or no array of an action's numbers. Masks are not checked.
     """
     if not isinstance(actions, Mapping):
         raise ActionError(

@@ -56,18 +56,13 @@ class EntityBatchBuffer:
             raise ValueError(
                 f"globals: expected shape {(len(batch), self._globals.shape[1])}, got {batch.globals.shape}"
             )
-        arrays = {name: array for name, array in batch.arrays().items() if isinstance(array, RaggedArray)}
-        if self.space.hidden:
-            arrays.update({f"visible/{name}": batch.visibility(name) for name in batch.entities})
+        arrays = self._layout.named_arrays(batch)
         if arrays.keys() != self._columns.keys():
             raise ValueError(f"the batch: expected the arrays {sorted(self._columns)}, got {sorted(arrays)}")
         for name, array in arrays.items():
-            wanted = self._layout.formats[name]
-            if (array.dtype, array.inner_shape, len(array)) != (*wanted, len(batch)):
-                raise ValueError(
-                    f"{name}: expected {len(batch)} sequences of {wanted[0]} {wanted[1]},"
-                    f" got {len(array)} sequences of {array.dtype} {array.inner_shape}"
-                )
+            problem = self._layout.problem(name, array, len(batch))
+            if problem:
+                raise ValueError(problem)
         return arrays
 
     def clear(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from gymnasium import spaces
 
 from ...ragged import RaggedArray
@@ -11,6 +12,7 @@ from ..errors import check_left_out
 from ..spaces.entity_space import EntitySpace
 from .batch_actions import no_actions, sample_actions
 from .entity_batch import EntityBatch, batch_observations, unbatch_observation
+from .packed import PackedLayout
 
 
 class EntityBatchSpace(spaces.Space[EntityBatch]):
@@ -27,23 +29,17 @@ class EntityBatchSpace(spaces.Space[EntityBatch]):
             return f"batch: expected an EntityBatch, got {type(batch).__name__}"
         if len(batch) != self.num_envs:
             return f"batch: expected {self.num_envs} steps, got {len(batch)} steps"
-        template = batch_observations(self.single, []).arrays()
-        arrays = batch.arrays()
-        if self.single.hidden:
-            arrays.update({f"visible/{name}": batch.visibility(name) for name in batch.entities})
-        if list(arrays) != list(template):
-            return f"batch: expected the arrays {', '.join(template)}, got {', '.join(arrays)}"
+        layout = PackedLayout(self.single)
+        arrays = layout.named_arrays(batch)
+        if list(arrays) != list(layout.formats):
+            return f"batch: expected the arrays {', '.join(layout.formats)}, got {', '.join(arrays)}"
         for name, array in arrays.items():
-            wanted = template[name]
-            if array.dtype != wanted.dtype:
-                return f"{name}: expected dtype {wanted.dtype}, got {array.dtype}"
-            if isinstance(array, RaggedArray) and isinstance(wanted, RaggedArray):
-                if array.inner_shape != wanted.inner_shape:
-                    return f"{name}: expected items of shape {wanted.inner_shape}, got {array.inner_shape}"
-                if len(array) != self.num_envs:
-                    return f"{name}: expected {self.num_envs} steps, got {len(array)}"
-            elif array.shape[1:] != wanted.shape[1:]:  # type: ignore[union-attr]
-                return f"{name}: expected shape {(self.num_envs, *wanted.shape[1:])}, got {array.shape}"  # type: ignore[union-attr]
+            problem = layout.problem(name, array, self.num_envs)
+            if problem:
+                return problem
+        globals_, shape = batch.globals, (self.num_envs, len(self.single.global_features))
+        if globals_.dtype != np.float32 or globals_.shape != shape:
+            return f"globals: expected float32 {shape}, got {globals_.dtype} {globals_.shape}"
         for step in range(self.num_envs):
             problem = self.single.problem(unbatch_observation(self.single, batch, step))
             if problem:

@@ -39,8 +39,7 @@ class PackedLayout:
 
     def __init__(self, space: EntitySpace) -> None:
         self.space = space
-        template = batch_observations(space, [])
-        arrays = {name: array for name, array in template.arrays().items() if isinstance(array, RaggedArray)}
+        arrays = self.named_arrays(batch_observations(space, []))
         #: dtype and item shape of each ragged array, by name; `ragged_arrays` and `batch` keep to this order.
         self.formats: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {
             name: (array.dtype, array.inner_shape) for name, array in arrays.items()
@@ -109,13 +108,27 @@ class PackedLayout:
             array = RaggedArray(packed[_VALUES + name], packed[_OFFSETS + name])
         except ValueError as error:
             raise ObservationError(f"{name}: {error}") from error
-        dtype, shape = self.formats[name]
-        if (array.dtype, array.inner_shape, len(array)) != (dtype, shape, steps):
-            raise ObservationError(
-                f"{name}: expected {steps} sequences of {dtype} {shape},"
-                f" got {len(array)} of {array.dtype} {array.inner_shape}"
-            )
+        problem = self.problem(name, array, steps)
+        if problem:
+            raise ObservationError(problem)
         return array
+
+    def named_arrays(self, batch: EntityBatch) -> dict[str, RaggedArray]:
+        """Return the ragged arrays of `batch`, which may be of another space, by name."""
+        arrays = {name: array for name, array in batch.arrays().items() if isinstance(array, RaggedArray)}
+        if self.space.hidden:
+            arrays.update({f"visible/{name}": batch.visibility(name) for name in batch.entities})
+        return arrays
+
+    def problem(self, name: str, array: RaggedArray, steps: int) -> str | None:
+        """Return why `array` can't be the ragged array `name` of so many steps, or None."""
+        dtype, shape = self.formats[name]
+        if (array.dtype, array.inner_shape, len(array)) == (dtype, shape, steps):
+            return None
+        return (
+            f"{name}: expected {steps} sequences of {dtype} {shape},"
+            f" got {len(array)} sequences of {array.dtype} {array.inner_shape}"
+        )
 
     def batch(self, globals_: NDArray[Any], arrays: Iterable[RaggedArray]) -> EntityBatch:
         """The batch with these `globals_` and, in the order of `formats`, these ragged arrays, unchecked."""

@@ -23,7 +23,7 @@ from .packed import PackedLayout
 _ADVICE = (
     "use stable_baselines3.PPO or A2C with entitize.sb3.RogueNetPolicy and"
     " rollout_buffer_class=entitize.sb3.RaggedRolloutBuffer (entitize.sb3.PPO fills these in), without"
-    " VecFrameStack, and VecNormalize only with norm_obs=False, since RogueNet normalises its inputs itself"
+    " VecFrameStack, and VecNormalize only with norm_obs=False, since RogueNet normalizes its inputs itself"
 )
 _ON_POLICY = "ragged, for stable_baselines3.PPO and A2C; others can train on padded observations"
 
@@ -119,7 +119,7 @@ class PackedActionSpace(spaces.MultiDiscrete):
         super().__init__([1])
 
     def sample(self, mask: Any | None = None, probability: Any | None = None) -> NDArray[Any]:
-        """No numbers, which order nothing: only a batch says who may act."""
+        """Return an empty array: only a batch says which actors act."""
         return np.zeros(0, np.int64)
 
     def contains(self, x: Any) -> bool:

@@ -1,7 +1,7 @@
-"""Padding layouts: ragged batches as fixed arrays, for learners and networks that need those, and back.
+"""Padding layouts: ragged batches as fixed arrays, for learners and networks that need those.
 
 Shape alphabet: B steps, M_t the most entities of type t, M all of them together, A the most actors and E the
-most actees of an action, C choices, M (of an action) components of an order, F features, G global features.
+most actees of an action, C choices, M (of an action) components of an action, F features, G global features.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LIMIT = float(np.finfo(np.float32).max)
 
 
 class PaddedSpace(spaces.Dict):
-    """A Dict of fixed arrays, as `PaddedLayout.observation_space` describes them.
+    """A Dict of fixed arrays, described by `PaddedLayout.observation_space`.
 
     To vector environments and learners it is a plain Dict. A network that needs the entities reads their
     places from `layout`. Two such spaces are equal if they contain the same arrays with the same features.
@@ -87,7 +87,7 @@ class PaddedLayout:
 
     Args:
         space: what the batches hold.
-        max_entities: per entity type, the most that there may be at a step.
+        max_entities: per entity type, the most at a step.
         max_actors: per action, the most actors; left out: M.
         max_actees: per select-entity action, the most actees; left out: M.
 
@@ -185,46 +185,6 @@ class PaddedLayout:
             padded[f"{prefix}/mask"] = _padded_pairs(part, count, width)
         return padded
 
-    def unpad(self, padded: Mapping[str, NDArray[Any]]) -> EntityBatch:
-        """Return the batch from which `pad` made `padded`; its steps may have been gathered since."""
-        entities = {
-            name: RaggedArray.from_padded(padded[f"entities/{name}"], padded[f"presence/{name}"])
-            for name in self.space.entities
-        }
-        num_steps = len(next(iter(padded.values()))) if padded else 0
-        globals_ = padded.get("globals", np.zeros((num_steps, 0), np.float32))
-        visible = {}
-        if self.space.hidden:
-            visible = {
-                name: RaggedArray.from_padded(
-                    np.asarray(padded[f"visible/{name}"], bool), padded[f"presence/{name}"]
-                )
-                for name in self.space.entities
-            }
-        batch = EntityBatch(entities, np.array(globals_, np.float32), {}, visible)
-        for name in self.space.actions:
-            batch.actions[name] = self._unpad_action(name, padded, batch)
-        return batch
-
-    def _unpad_action(self, name: str, padded: Mapping[str, NDArray[Any]], batch: EntityBatch) -> ActionMask:
-        prefix = f"actions/{name}"
-        action, presence = self.space.actions[name], np.asarray(padded[f"{prefix}/presence"], bool)
-        mask = (
-            np.zeros((*presence.shape, 0), bool)
-            if action.is_continuous
-            else np.asarray(padded[f"{prefix}/mask"], bool)
-        )
-        if action.is_global:
-            rows = RaggedArray.from_padded(mask, presence)
-            return ActionMask(rows.with_values(np.full(rows.num_items, -1, np.int64)), rows)
-        actors = self._indices(batch, RaggedArray.from_padded(padded[f"{prefix}/actors"], presence))
-        if name not in self.max_actees:
-            return ActionMask(actors, RaggedArray.from_padded(mask, presence))
-        actee_presence = np.asarray(padded[f"{prefix}/actee_presence"], bool)
-        actees = self._indices(batch, RaggedArray.from_padded(padded[f"{prefix}/actees"], actee_presence))
-        pairs = mask[presence[:, :, None] & actee_presence[:, None, :]]
-        return ActionMask(actors, RaggedArray.from_lengths(pairs, actors.lengths * actees.lengths), actees)
-
     # -- actions --------------------------------------------------------------------------------------------
 
     def pad_actions(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Padded:
@@ -241,37 +201,7 @@ class PaddedLayout:
             padded[name] = _padded(order, self.max_actors[name], f"actors of action {name!r}")
         return padded
 
-    def unpad_actions(self, batch: EntityBatch, padded: Mapping[str, NDArray[Any]]) -> dict[str, RaggedArray]:
-        """Return padded actions, as from `pad_actions`, as the ragged ones that a vector environment takes.
-
-        Values in empty slots are ignored.
-
-        Raises:
-            ValueError: an array of the wrong shape.
-        """
-        actions = {}
-        for name, choices in padded.items():
-            part, count = batch.actions[name], self.max_actors[name]
-            action = self.space.actions[name]
-            shape = (len(batch), count, *action.item_shape)
-            if np.shape(choices) != shape:
-                raise ValueError(f"action {name!r}: expected shape {shape}, got {np.shape(choices)}")
-            order = RaggedArray.from_padded(np.asarray(choices, action.dtype), _presence(part.actors, count))
-            if part.actees is not None:
-                outside = (order.values < 0) | (order.values >= order.broadcast(part.actees.lengths))
-                if outside.any():
-                    step = order.sequence_indices()[outside.argmax()]
-                    raise ValueError(
-                        f"env {step}: action {name!r}: expected one of"
-                        f" {part.actees.lengths[step]} actees, got {order.values[outside.argmax()]}"
-                    )
-                order = order.with_values(
-                    part.actees.values[order.broadcast(part.actees.offsets[:-1]) + order.values]
-                )
-            actions[name] = order
-        return actions
-
-    # -- slots and indices ----------------------------------------------------------------------------------
+    # -- slots ----------------------------------------------------------------------------------------------
 
     def _slots(self, batch: EntityBatch, indices: RaggedArray) -> RaggedArray:
         """The slot of each entity index; a global action's -1 stays."""
@@ -283,17 +213,6 @@ class PaddedLayout:
             slots[mine] = position[mine] + self.first_slots[name]
             first += rows.lengths
         return indices.with_values(slots)
-
-    def _indices(self, batch: EntityBatch, slots: RaggedArray) -> RaggedArray:
-        """The entity index of each slot."""
-        indices = slots.values.copy()
-        first = np.zeros(len(batch), np.int64)
-        for name, rows in batch.entities.items():
-            position = slots.values - self.first_slots[name]
-            mine = (position >= 0) & (position < self.max_entities[name])
-            indices[mine] = (position + slots.broadcast(first))[mine]
-            first += rows.lengths
-        return slots.with_values(indices)
 
 
 def _maxima(what: str, given: Mapping[str, int], defaults: Mapping[str, int | None]) -> dict[str, int]:

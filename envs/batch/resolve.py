@@ -21,6 +21,7 @@ from ...ragged import RaggedArray
 from ..actions.action_mask import ActionMask
 from ..actions.array_checks import real_numbers
 from ..actions.kinds import Action, Mask
+from ..actions.mask_reader import MaskReader
 from ..errors import ObservationError
 from ..spaces.entity_space import EntitySpace
 from .batch_actions import StepWords, check_action, parsed_actions
@@ -83,7 +84,7 @@ class Resolver:
         """Check `observation` and resolve ids and types to indices.
 
         Raises:
-            ObservationError: naming env, entity type, feature or action (see `EntityEnv`); or the space shows
+            ObservationError: naming env, entity type, feature or action (see `EntityEnv`); or the space has
                 frames, which an `Observation` does not have.
         """
         if not isinstance(observation, Observation):
@@ -101,7 +102,7 @@ class Resolver:
         visible = self._visible(observation.visible, entities)
         resolved = ResolvedObservation(entities, globals_, visible, names, starts, index_of)
         for name, action in self.space.actions.items():
-            reader = _MaskReader(self, name, resolved)
+            reader = MaskReader(self.env_name, name, self.type_indices, names, starts, index_of)
             resolved.actions[name] = action.resolve(observation.actions.get(name), reader)
         for name in observation.actions:
             if name not in resolved.actions:
@@ -240,72 +241,6 @@ class Resolver:
         return visible
 
 
-class _MaskReader:
-    """The `MaskReader` of one action of a step."""
-
-    def __init__(self, resolver: Resolver, action: str, resolved: ResolvedObservation) -> None:
-        self._resolver, self._action, self._resolved = resolver, action, resolved
-
-    def indices(
-        self, side: str, ids: Sequence[Hashable] | None, types: Sequence[str] | None
-    ) -> NDArray[np.int64]:
-        """The entities named by id, by type (type after type, as listed) or, with neither, all of them."""
-        if ids is not None and types is not None:
-            self.fail(f"{side}s: expected ids or types, got both")
-        if ids is not None:
-            indices = [self._index(side, identity) for identity in ids]
-            self._check_once(side, ids)
-            return np.array(indices, np.int64)
-        if types is None:
-            return np.arange(self._resolved.starts[-1])
-        self._check_once(side, types)
-        runs = [self._run(side, name) for name in types]
-        return runs[0] if len(runs) == 1 else np.concatenate([np.zeros(0, np.int64), *runs])
-
-    def _check_once(self, side: str, named: Sequence[Hashable]) -> None:
-        if len(set(named)) < len(named):
-            twice = next(name for position, name in enumerate(named) if name in named[:position])
-            self.fail(f"expected different {side}s, got {side} {twice!r} twice")
-
-    def _index(self, side: str, identity: Hashable) -> int:
-        try:
-            return self._resolved.index_of[identity]
-        except (KeyError, TypeError):
-            known = list(map(repr, self._resolved.index_of))
-            hint = ". It looks the same but is not equal (==)" if repr(identity) in known else ""
-            expected = ", ".join(known) or "none"
-            self.fail(f"unknown {side} id {identity!r}: expected an id of this step, one of {expected}{hint}")
-
-    def _run(self, side: str, name: str) -> NDArray[np.int64]:
-        """The indices of the entities of one type."""
-        types, starts = self._resolver.type_indices, self._resolved.starts
-        if name not in types:
-            self.fail(f"unknown {side} type {name!r}: expected one of {', '.join(map(repr, types))}")
-        return np.arange(starts[types[name]], starts[types[name] + 1])
-
-    def flags(self, given: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-        """A mask of exactly `shape`; any empty mask will do where nobody acts."""
-        try:
-            mask = np.array(given)
-        except ValueError as error:
-            self.fail(f"mask: expected an array of shape {shape}: {error}")
-        if mask.size == 0 and 0 in shape:
-            return np.zeros(shape, bool)
-        if mask.shape != shape:
-            self.fail(f"mask: expected shape {shape}, got {mask.shape}")
-        if mask.dtype.kind not in "biu":
-            self.fail(f"mask: expected booleans, got {mask.dtype}")
-        if mask.dtype.kind != "b" and mask.size and not 0 <= mask.min() <= mask.max() <= 1:
-            self.fail(f"mask: expected booleans, or 0 and 1, got {mask.min()} to {mask.max()}")
-        return mask.astype(bool, copy=False)
-
-    def name(self, index: int) -> str:
-        return repr(self._resolved.names[index])
-
-    def fail(self, problem: str) -> NoReturn:
-        self._resolver._fail(f"action {self._action!r}: {problem}")
-
-
 def all_finite(array: NDArray[np.float32]) -> bool:
-    # One pass where all is well; a sum of squares that overflows or meets inf or nan is looked at closely.
+    # One pass in the usual case; only a sum of squares that overflows or is inf or nan needs a second.
     return math.isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all())

@@ -13,21 +13,21 @@ from ..actions import ActionMask, EntityActionSpace, SelectEntity
 from ..batch.entity_batch import EntityBatch
 from ..randomness import uniform
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv, all_true
-from ..vector.native_env import native_game
-from ..vector.saved_state import Bounds, State
-from .parts import (
+from ..vector.native import NativeVectorEnv
+from ..vector.native_arrays import (
     Doubles,
     Flags,
     Floats,
     Ints,
     Words,
+    all_true,
     even,
     featureless,
     first_items,
     positions,
-    sole_choices,
 )
+from ..vector.native_env import native_game
+from ..vector.saved_state import Bounds, State
 
 
 class CherryPickVectorEnv(NativeVectorEnv):
@@ -76,7 +76,7 @@ class CherryPickVectorEnv(NativeVectorEnv):
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards = np.zeros(self.num_envs, np.float32)
-        _pick(sole_choices(actions["Pick Cherry"]), self._qualities, self._counts, rewards)
+        _pick(actions["Pick Cherry"].one_each(-1), self._qualities, self._counts, rewards)
         return rewards, self.steps + 1 >= self.num_cherries // 2
 
     def _look(self, lanes: Ints | None) -> EntityBatch:

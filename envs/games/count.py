@@ -12,10 +12,10 @@ from ..actions import ActionMask, Categorical, EntityActionSpace
 from ..batch.entity_batch import EntityBatch
 from ..randomness import below, draw_first
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv, all_true
+from ..vector.native import NativeVectorEnv
+from ..vector.native_arrays import Flags, Floats, Ints, Words, all_true, even, featureless, offsets_of
 from ..vector.native_env import native_game
 from ..vector.saved_state import Bounds, State
-from .parts import Flags, Floats, Ints, Words, even, featureless, offsets_of, sole_choices
 
 _NUM_CHOICES = 10
 
@@ -64,7 +64,7 @@ class CountVectorEnv(NativeVectorEnv):
         self._expect(is_allowed, "_beans", "a number that is in '_allowed'", beans)
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
-        rewards = (sole_choices(actions["count"]) == self._beans).astype(np.float32)
+        rewards = (actions["count"].one_each(-1) == self._beans).astype(np.float32)
         return rewards, all_true(self.num_envs)
 
     def _look(self, lanes: Ints | None) -> EntityBatch:

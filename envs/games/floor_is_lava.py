@@ -12,10 +12,10 @@ from ..actions import Categorical, EntityActionSpace
 from ..batch.entity_batch import EntityBatch
 from ..randomness import below, draw_first
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv, all_true, free_choice
+from ..vector.native import NativeVectorEnv
+from ..vector.native_arrays import Flags, Floats, Ints, Words, all_true, even, free_choice
 from ..vector.native_env import native_game
 from ..vector.saved_state import Bounds
-from .parts import Flags, Floats, Ints, Words, even, sole_choices
 
 _WIDTH = 1000  # the player starts at whole coordinates from -_WIDTH to _WIDTH
 #: How each move changes (x, y).
@@ -67,7 +67,7 @@ class FloorIsLavaVectorEnv(NativeVectorEnv):
         }
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
-        choices = sole_choices(actions["move"])
+        choices = actions["move"].one_each(-1)
         moves = _STEPS[choices]
         moves[choices < 0] = 0
         self._player += moves

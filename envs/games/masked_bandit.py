@@ -12,10 +12,10 @@ from ..actions import EntityActionSpace, GlobalCategorical
 from ..batch.entity_batch import EntityBatch
 from ..randomness import below
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv, all_true, global_choice
+from ..vector.native import NativeVectorEnv
+from ..vector.native_arrays import Flags, Floats, Ints, Words, all_true, global_choice
 from ..vector.native_env import native_game
 from ..vector.saved_state import Bounds, State
-from .parts import Flags, Floats, Ints, Words, sole_choices
 
 
 class MaskedBanditVectorEnv(NativeVectorEnv):
@@ -60,7 +60,7 @@ class MaskedBanditVectorEnv(NativeVectorEnv):
         self._expect(best == best_open, "_best", "the last arm of '_open'", best)
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
-        rewards = (sole_choices(actions["Pull"]) == self._best).astype(np.float32)
+        rewards = (actions["Pull"].one_each(-1) == self._best).astype(np.float32)
         return rewards, all_true(self.num_envs)
 
     def _look(self, lanes: Ints | None) -> EntityBatch:

@@ -15,10 +15,10 @@ from ..batch.entity_batch import EntityBatch
 from ..errors import reset_option
 from ..randomness import draw_first
 from ..registration import share_lanes
-from ..vector.native import NativeVectorEnv, all_true
+from ..vector.native import NativeVectorEnv
+from ..vector.native_arrays import Flags, Floats, Ints, Pixels, Words, all_true
 from ..vector.saved_state import Bounds
 from .mine_sweeper import MineSweeper
-from .parts import Flags, Floats, Ints, Pixels, Words
 
 #: The moves of `MineSweeper`: how they change (x, y); the one after them defuses.
 _STEPS = np.array([(1, 0), (-1, 0), (0, 1), (0, -1)])

@@ -13,10 +13,20 @@ from ..actions import Categorical, EntityActionSpace
 from ..batch.entity_batch import EntityBatch
 from ..randomness import uniform
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv, even_offsets, free_choice
+from ..vector.native import NativeVectorEnv
+from ..vector.native_arrays import (
+    Doubles,
+    Flags,
+    Floats,
+    Ints,
+    Pixels,
+    Words,
+    even_offsets,
+    free_choice,
+    lane_offsets,
+)
 from ..vector.native_env import native_game
 from ..vector.saved_state import Bounds
-from .parts import Doubles, Flags, Floats, Ints, Pixels, Words, lane_offsets
 
 _LEFT, _FORWARD, _RIGHT = range(3)
 _TURN = math.pi / 8
@@ -49,7 +59,7 @@ class MinefieldVectorEnv(NativeVectorEnv):
         num_envs: how many lanes.
         max_mines: how many mines are tried to be put down; those too close to something are left out.
         max_steps: steps until truncation.
-        translate: mines and target are seen from the vehicle (but not rotated) instead of from the origin.
+        translate: mines and target are relative to the vehicle (but not rotated) instead of from the origin.
         width: the size of the field in units.
         render_mode: "rgb_array" for pictures.
 

@@ -12,9 +12,9 @@ from ..actions import Categorical, EntityActionSpace
 from ..batch.entity_batch import EntityBatch
 from ..randomness import uniform
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv, even_offsets, free_choice
+from ..vector.native import NativeVectorEnv
+from ..vector.native_arrays import Doubles, Flags, Floats, Ints, Words, even_offsets, free_choice
 from ..vector.native_env import native_game
-from .parts import Doubles, Flags, Floats, Ints, Words
 
 #: What each choice adds to the velocity, horizontally to the right and vertically upwards.
 _THRUSTS = np.array([0.01, 0.001, 0.0, -0.001, -0.01])

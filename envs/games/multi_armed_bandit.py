@@ -8,9 +8,9 @@ from ...ragged import RaggedArray
 from ..actions import EntityActionSpace, GlobalCategorical
 from ..batch.entity_batch import EntityBatch
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv, all_true, global_choice
+from ..vector.native import NativeVectorEnv
+from ..vector.native_arrays import Flags, Floats, Ints, all_true, global_choice
 from ..vector.native_env import native_game
-from .parts import Flags, Floats, Ints, sole_choices
 
 _ARMS = ["A", "B", "C", "D", "E"]
 _PULLS = 32
@@ -37,7 +37,7 @@ class MultiArmedBanditVectorEnv(NativeVectorEnv):
         pass  # the count of steps, which the base keeps, is all there is
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
-        pulled_a = sole_choices(actions["pull"]) == 0
+        pulled_a = actions["pull"].one_each(-1) == 0
         return pulled_a * np.float32(1 / _PULLS), self.steps + 1 >= _PULLS
 
     def _look(self, lanes: Ints | None) -> EntityBatch:

@@ -9,11 +9,10 @@ from ...ragged.compiled import compiled
 from ..actions import Categorical, EntityActionSpace
 from ..batch.entity_batch import EntityBatch
 from ..spaces import EntitySpace
-from ..vector.native import even_offsets, free_choice
+from ..vector.native_arrays import Flags, Floats, Ints, Pixels, Words, even_offsets, free_choice
 from ..vector.native_env import native_game
 from ..vector.saved_state import Bounds
-from .parts import Flags, Floats, Ints, Pixels, Words
-from .snake_boards import ALIVE, MOVES, SnakeBoards, creep, free_cell, head_cell, neighbour, set_up
+from .snake_boards import ALIVE, MOVES, SnakeBoards, creep, free_cell, head_cell, neighbour, write_cell
 
 
 class MultiSnakeVectorEnv(SnakeBoards):
@@ -68,9 +67,6 @@ class MultiSnakeVectorEnv(SnakeBoards):
         )
         self._offsets = even_offsets(num_envs, num_snakes)
         self._actors = np.tile(np.arange(num_snakes), num_envs)
-
-    def _start(self, lanes: Ints) -> None:
-        _set_up_games(lanes, self.random_state, self.board_size, *self.boards)
 
     def _bounds(self) -> Bounds:
         return {**super()._bounds(), "status": (ALIVE, ALIVE)}  # the game ends with the first snake
@@ -131,22 +127,6 @@ class MultiSnakeVectorEnv(SnakeBoards):
 
 
 MultiSnake, make_vec = native_game(MultiSnakeVectorEnv)
-
-
-@compiled
-def _set_up_games(
-    lanes: Ints,
-    random_state: Words,
-    board_size: int,
-    segments: Ints,
-    tails: Ints,
-    lengths: Ints,
-    status: Ints,
-    taken: Ints,
-    food: Ints,
-) -> None:
-    for lane in lanes:
-        set_up(lane, random_state[lane], board_size, segments, tails, lengths, status, taken, food)
 
 
 @compiled
@@ -221,20 +201,13 @@ def _observe(
         for snake in range(segments.shape[1]):
             for place in range(lengths[lane, snake] - 1):
                 cell = segments[lane, snake, (tails[lane, snake] + place) % ring]
-                _show(bodies[body_row], cell, across, snake)
+                write_cell(bodies[body_row], cell, across, snake)
                 body_row += 1
-            _show(
+            write_cell(
                 heads[row],
                 head_cell(segments[lane, snake], tails[lane, snake], lengths[lane, snake]),
                 across,
                 snake,
             )
-            _show(food_rows[row], food[lane, snake, 0], across, food[lane, snake, 1])
+            write_cell(food_rows[row], food[lane, snake, 0], across, food[lane, snake, 1])
             row += 1
-
-
-@compiled
-def _show(row: Floats, cell: int, across: int, colour: int) -> None:
-    row[0] = cell % across - 1
-    row[1] = cell // across - 1
-    row[2] = colour

@@ -12,9 +12,19 @@ from ..actions import Categorical, EntityActionSpace
 from ..batch.entity_batch import EntityBatch
 from ..randomness import below
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv, all_true, free_choice
+from ..vector.native import NativeVectorEnv
+from ..vector.native_arrays import (
+    Flags,
+    Floats,
+    Ints,
+    Words,
+    all_true,
+    even,
+    featureless,
+    free_choice,
+    no_actors,
+)
 from ..vector.native_env import native_game
-from .parts import Flags, Floats, Ints, Words, even, featureless, no_actors, sole_choices
 
 
 class NotHotdogVectorEnv(NativeVectorEnv):
@@ -49,7 +59,7 @@ class NotHotdogVectorEnv(NativeVectorEnv):
         _draw_things(lanes, self.random_state, self._is_hotdog, self._is_typed)
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
-        rewards = (sole_choices(actions["classify"]) == self._is_hotdog).astype(np.float32)
+        rewards = (actions["classify"].one_each(-1) == self._is_hotdog).astype(np.float32)
         return rewards, all_true(self.num_envs)
 
     def _look(self, lanes: Ints | None) -> EntityBatch:

@@ -12,10 +12,10 @@ from ..actions import ActionMask, EntityActionSpace, SelectEntity
 from ..batch.entity_batch import EntityBatch
 from ..randomness import below
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv, all_true
+from ..vector.native import NativeVectorEnv
+from ..vector.native_arrays import Flags, Floats, Ints, Words, all_true, even, offsets_of
 from ..vector.native_env import native_game
 from ..vector.saved_state import Bounds, State
-from .parts import Flags, Floats, Ints, Words, even, offsets_of, sole_choices
 
 _NUM_COLORS = 6
 _MIN_BALLS = 3  # of a random number of balls
@@ -95,7 +95,7 @@ class PickMatchingBallsVectorEnv(NativeVectorEnv):
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards, terminated = np.zeros(self.num_envs, np.float32), np.zeros(self.num_envs, bool)
-        choices = sole_choices(actions["Pick Ball"])
+        choices = actions["Pick Ball"].one_each(-1)
         _pick(
             choices, self._colors, self._selected, self._counts, self._num_selected, self._wanted,
             rewards, terminated,

@@ -12,16 +12,16 @@ from ..actions import Categorical, EntityActionSpace
 from ..batch.entity_batch import EntityBatch
 from ..randomness import uniform
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv, all_true, free_choice
+from ..vector.native import NativeVectorEnv
+from ..vector.native_arrays import Flags, Floats, Ints, Words, all_true, even, featureless, free_choice
 from ..vector.native_env import native_game
 from ..vector.saved_state import Bounds
-from .parts import Flags, Floats, Ints, Words, even, featureless, sole_choices
 
 _THROWS = ["rock", "paper", "scissors"]
 
 
 class RockPaperScissorsVectorEnv(NativeVectorEnv):
-    """Beat an opponent who throws rock, paper and scissors with probability 50 %, 30 % and 20 %.
+    """Beat an opponent that throws rock, paper and scissors with probability 50 %, 30 % and 20 %.
 
     Entities: Player (no features), and Opponent (rock, paper, scissors: 1 for its throw, else 0), which only
     the value function may see. With `cheat` the policy sees it too.
@@ -54,7 +54,7 @@ class RockPaperScissorsVectorEnv(NativeVectorEnv):
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         # Each throw beats the one before it in the list, and the first one the last.
-        wins = sole_choices(actions["throw"]) == (self._thrown + 1) % 3
+        wins = actions["throw"].one_each(-1) == (self._thrown + 1) % 3
         return wins * np.float32(2), all_true(self.num_envs)
 
     def _look(self, lanes: Ints | None) -> EntityBatch:

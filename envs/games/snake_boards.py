@@ -14,8 +14,8 @@ from ...ragged.compiled import compiled
 from ..randomness import below
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv
+from ..vector.native_arrays import Floats, Ints, Pixels, Words
 from ..vector.saved_state import Bounds, State
-from .parts import Ints, Pixels, Words
 
 MOVES = ["up", "down", "left", "right"]
 PICTURES: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 8}
@@ -86,6 +86,12 @@ class SnakeBoards(NativeVectorEnv):
     def boards(self) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
         """The arrays of `state_names`, as kernels take them."""
         return self.segments, self.tails, self.lengths, self.status, self.taken, self.food
+
+    def _start(self, lanes: Ints) -> None:
+        lanes_per_game = self.num_envs // self.num_games
+        _set_up_games(
+            lanes[::lanes_per_game] // lanes_per_game, self.random_state, self.board_size, *self.boards
+        )
 
     def _bounds(self) -> Bounds:
         last_cell = self.taken.shape[1] - 1
@@ -166,7 +172,7 @@ def free_cell(random_state: Words, taken: Ints, food: Ints, board_size: int) -> 
 
 
 @compiled
-def set_up(
+def _set_up(
     game: int,
     random_state: Words,
     board_size: int,
@@ -197,6 +203,25 @@ def set_up(
 
 
 @compiled
+def _set_up_games(
+    games: Ints,
+    random_state: Words,
+    board_size: int,
+    segments: Ints,
+    tails: Ints,
+    lengths: Ints,
+    status: Ints,
+    taken: Ints,
+    food: Ints,
+) -> None:
+    """Start `games`, each with the random numbers of its first lane."""
+    lanes_per_game = len(random_state) // len(segments)
+    for game in games:
+        state = random_state[game * lanes_per_game]
+        _set_up(game, state, board_size, segments, tails, lengths, status, taken, food)
+
+
+@compiled
 def creep(
     cell: int, grows: bool, snake: int, segments: Ints, tails: Ints, lengths: Ints, taken: Ints
 ) -> None:
@@ -209,3 +234,12 @@ def creep(
     segments[snake, (tails[snake] + lengths[snake]) % ring] = cell
     lengths[snake] += 1
     taken[cell] += 1
+
+
+@compiled
+def write_cell(row: Floats, cell: int, across: int, colour: int) -> None:
+    """Write the place of `cell` and, where `row` (2 or 3,) has room for it, the colour."""
+    row[0] = cell % across - 1
+    row[1] = cell // across - 1
+    if len(row) == 3:
+        row[2] = colour

@@ -15,10 +15,9 @@ from ..actions import Categorical, EntityActionSpace
 from ..batch.entity_batch import EntityBatch
 from ..registration import share_lanes
 from ..spaces import EntitySpace
-from ..vector.native import free_choice
+from ..vector.native_arrays import Flags, Floats, Ints, Pixels, Words, free_choice
 from ..vector.saved_state import State
 from ..vector.vector_env import EntityVectorEnv
-from .parts import Flags, Floats, Ints, Pixels, Words
 from .snake_boards import (
     ALIVE,
     ENDED,
@@ -29,7 +28,7 @@ from .snake_boards import (
     free_cell,
     head_cell,
     neighbour,
-    set_up,
+    write_cell,
 )
 
 _TYPES = ("Head", "Body", "Food", "Other Head", "Other Body", "Other Food")
@@ -94,11 +93,6 @@ class SnakeLanesVectorEnv(SnakeBoards):
         )
         self.lane_games = self.all_lanes // self.num_snakes
 
-    def _start(self, lanes: Ints) -> None:
-        _set_up_games(
-            lanes[:: self.num_snakes] // self.num_snakes, self.random_state, self.board_size, *self.boards
-        )
-
     def _check_state(self, state: State) -> None:
         super()._check_state(state)
         is_alive, lengths = state["status"] == ALIVE, state["lengths"]
@@ -128,14 +122,14 @@ class SnakeLanesVectorEnv(SnakeBoards):
 
     def _to_restart(self, ended: Flags) -> Ints:
         """The lanes of the games in which no snake is left."""
-        goes_on = (self.status == ALIVE) & ~ended.reshape(self.status.shape)
-        return np.repeat(~goes_on.any(1), self.num_snakes).nonzero()[0]
+        has_living = (self.status == ALIVE) & ~ended.reshape(self.status.shape)
+        return np.repeat(~has_living.any(1), self.num_snakes).nonzero()[0]
 
     def _info(self) -> dict[str, Any]:
         return {"inactive": self.status.reshape(-1) != ALIVE}
 
     def _look(self, lanes: Ints | None) -> EntityBatch:
-        """With `lanes`, what was seen at the end of the step; without, what is on the boards after it."""
+        """Return the last observations of `lanes`, or with None those of the boards after the step."""
         shown = ALIVE if lanes is None else ENDED
         lanes = self.all_lanes if lanes is None else lanes
         offsets = np.empty((len(_TYPES), len(lanes) + 1), np.int64)
@@ -174,24 +168,6 @@ def make_vec(num_envs: int = 2, num_workers: int = 0, **options: Any) -> EntityV
     """
     lanes_per_game = max(1, options.get("num_snakes", 2))
     return share_lanes(SnakeLanesVectorEnv, num_envs, num_workers, lanes_per_game=lanes_per_game, **options)
-
-
-@compiled
-def _set_up_games(
-    games: Ints,
-    random_state: Words,
-    board_size: int,
-    segments: Ints,
-    tails: Ints,
-    lengths: Ints,
-    status: Ints,
-    taken: Ints,
-    food: Ints,
-) -> None:
-    """Start games, each with the random numbers of its first lane."""
-    for game in games:
-        state = random_state[game * segments.shape[1]]
-        set_up(game, state, board_size, segments, tails, lengths, status, taken, food)
 
 
 @compiled
@@ -327,20 +303,12 @@ def _observe(
             body_rows = bodies if colour == 0 else other_bodies
             food_rows = food_seen if colour == 0 else other_food
             head = head_cell(segments[game, snake], tails[game, snake], lengths[game, snake])
-            _show(head_rows[head_row], head, across, colour)
+            write_cell(head_rows[head_row], head, across, colour)
             for place in range(lengths[game, snake] - 1):
                 cell = segments[game, snake, (tails[game, snake] + place) % ring]
-                _show(body_rows[body_row + place], cell, across, colour)
+                write_cell(body_rows[body_row + place], cell, across, colour)
             has_food = food[game, snake, 0] >= 0
             if has_food:
-                _show(food_rows[food_row], food[game, snake, 0], across, colour)
+                write_cell(food_rows[food_row], food[game, snake, 0], across, colour)
             if colour:
                 others = (head_row + 1, body_row + lengths[game, snake] - 1, food_row + has_food)
-
-
-@compiled
-def _show(row: Floats, cell: int, across: int, colour: int) -> None:
-    row[0] = cell % across - 1
-    row[1] = cell // across - 1
-    if len(row) == 3:
-        row[2] = colour

@@ -12,10 +12,10 @@ from ..actions import EntityActionSpace, GlobalCategorical
 from ..batch.entity_batch import EntityBatch
 from ..randomness import draw_first
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv, all_true, global_choice
+from ..vector.native import NativeVectorEnv
+from ..vector.native_arrays import Flags, Floats, Ints, Words, all_true, even, first_items, global_choice
 from ..vector.native_env import native_game
 from ..vector.saved_state import Bounds
-from .parts import Flags, Floats, Ints, Words, even, first_items, sole_choices
 
 _NUM_TRAPS = _NUM_TREASURES = 5
 _REACH = 5  # traps and treasures lie at coordinates from -_REACH to _REACH
@@ -74,7 +74,7 @@ class TreasureHuntVectorEnv(NativeVectorEnv):
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards, terminated = np.zeros(self.num_envs, np.float32), np.zeros(self.num_envs, bool)
         _walk(
-            sole_choices(actions["move"]), _STEPS, self._player, self._traps, self._treasures,
+            actions["move"].one_each(-1), _STEPS, self._player, self._traps, self._treasures,
             self._num_treasures, rewards, terminated,
         )  # fmt: skip
         return rewards, terminated

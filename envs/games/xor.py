@@ -12,10 +12,10 @@ from ..actions import Categorical, EntityActionSpace, GlobalCategorical
 from ..batch.entity_batch import EntityBatch
 from ..randomness import below
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv, all_true, free_choice, global_choice
+from ..vector.native import NativeVectorEnv
+from ..vector.native_arrays import Flags, Floats, Ints, Words, all_true, even, free_choice, global_choice
 from ..vector.native_env import native_game
 from ..vector.saved_state import Bounds
-from .parts import Flags, Floats, Ints, Words, even, sole_choices
 
 _CHOICES = ["equal", "different"]
 
@@ -34,7 +34,7 @@ class XorVectorEnv(NativeVectorEnv):
 
     Args:
         num_envs: how many games.
-        answer: who answers: "global", or "actor", the first of the two bits.
+        answer: "global": a global action; "actor": an action of the first bit.
         negate: whether the answer is turned around in half of the episodes.
 
     Raises:
@@ -70,7 +70,7 @@ class XorVectorEnv(NativeVectorEnv):
         return {"_bits": (0, 1), "_negated": (0, 1), "_right": (0, 1)}
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
-        rewards = (sole_choices(actions["Answer"]) == self._right).astype(np.float32)
+        rewards = (actions["Answer"].one_each(-1) == self._right).astype(np.float32)
         return rewards, all_true(self.num_envs)
 
     def _look(self, lanes: Ints | None) -> EntityBatch:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
-from ..actions import ActionMask
 from ..batch.entity_batch import EntityBatch
 from ..errors import check_render_mode, whole_number
 from ..randomness import STATE_WORDS, seed_lane
@@ -37,8 +36,8 @@ class NativeVectorEnv(EntityVectorEnv):
 
     - `_start(lanes)`: set up an episode in these lanes, drawing from `self.random_state[lane]`;
     - `_advance(actions)`: move every lane by one step; rewards and whether each lane terminated;
-    - `_look(lanes)`: the last observations of these lanes, whose episodes have just ended; with None what all
-      lanes show now.
+    - `_look(lanes)`: the last observations of these lanes, whose episodes have just ended; with None the
+      present observations of all lanes.
 
     The base seeds the lanes, checks the actions, counts the steps, truncates at `max_steps`, keeps the last
     observations of ended episodes, starts the next ones and saves and restores the state. A game declares in
@@ -46,7 +45,7 @@ class NativeVectorEnv(EntityVectorEnv):
     many they are: handing over a named tuple of them made a step of MineSweeper a fifth slower.
 
     Random numbers: lane i of `reset(seed=s)` is seeded with s + i (modulo 2**64), and its game depends on
-    nothing else; without a seed its stream goes on, and at the first `reset` begins anywhere.
+    nothing else; without a seed its stream continues, and at the first `reset` starts at random.
 
     Args:
         space: what a lane observes; its `actions` are the action space.
@@ -110,7 +109,7 @@ class NativeVectorEnv(EntityVectorEnv):
         """
 
     def _truncations(self, terminated: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Which lanes are truncated (num_envs,) after a step that is counted already."""
+        """Return which lanes are truncated (num_envs,) after a step that is counted already."""
         if self.max_steps is None:
             return np.zeros(self.num_envs, bool)
         return (self.steps >= self.max_steps) & ~terminated
@@ -253,29 +252,3 @@ class NativeVectorEnv(EntityVectorEnv):
             if seed is not None:
                 seed_lane(self.random_state[lane], np.uint64(seed % 2**64))
         self._is_seeded = True
-
-
-def even_offsets(num_steps: int, length: int) -> NDArray[np.int64]:
-    """Offsets (num_steps + 1,) of sequences that all have `length` items."""
-    return np.arange(0, (num_steps + 1) * length, length) if length else np.zeros(num_steps + 1, np.int64)
-
-
-def all_true(shape: int | tuple[int, int]) -> NDArray[np.bool_]:
-    """Return `np.ones(shape, bool)`, six times as fast for the small arrays of a step."""
-    flags = np.empty(shape, bool)
-    flags.fill(True)
-    return flags
-
-
-def free_choice(actors: RaggedArray, num_choices: int) -> ActionMask:
-    """The mask of a categorical action that allows `actors` (A,) everything."""
-    allowed = all_true((len(actors.values), num_choices))
-    return ActionMask(actors, RaggedArray.unchecked(allowed, actors.offsets))
-
-
-def global_choice(mask: NDArray[np.bool_]) -> ActionMask:
-    """The mask of a global categorical action that can be taken at every step: `mask` (B, C)."""
-    offsets = np.arange(len(mask) + 1)
-    return ActionMask(
-        RaggedArray.unchecked(np.full(len(mask), -1, np.int64), offsets), RaggedArray.unchecked(mask, offsets)
-    )

@@ -54,7 +54,7 @@ class OneLaneEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Start an episode; a seed restarts the random numbers, without one they go on."""
+        """Start an episode; a seed restarts the random numbers, without one they continue."""
         is_first = self._np_random is None
         super().reset(seed=seed)
         if seed is None and is_first and not self._is_seeded:

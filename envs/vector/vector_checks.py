@@ -11,7 +11,7 @@ from .vector_env import EntityVectorEnv
 
 
 def check_fits(where: str, policy: Any, venv: EntityVectorEnv) -> None:
-    """Check that `policy` knows the actions of `venv`, and reads the features that it shows.
+    """Check that `policy` knows the actions of `venv`, and reads the features that it observes.
 
     Only what a policy says of itself is checked: `action_space`, and `reads` or else `observation_space`.
 

@@ -18,7 +18,7 @@ from ..batch.batch_actions import validate_actions
 from ..batch.batch_spaces import EntityBatchActionSpace, EntityBatchSpace
 from ..batch.entity_batch import EntityBatch
 from ..errors import ActionError, WorkerError, no_render_mode, reset_needed
-from ..returned import is_vector_step, vector_step_values
+from ..returned import vector_step_values
 from ..seeds import Seeds, lane_seeds
 from ..spaces import EntitySpace
 from .vector_spec import VectorSpec
@@ -43,7 +43,7 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
       `info["final_obs"]` is an `EntityBatch` of the ended lanes alone, in the order of the lanes in
       `info["_final_obs"]` (num_envs,) bool; `metadata["final_obs"]` says whether it can.
 
-    A lane can be *inactive*: an agent that is dead while its game goes on, or that waits for the others'
+    A lane can be *inactive*: an agent that is dead while its game continues, or that waits for the others'
     moves. `info["inactive"]` (num_envs,) bool, of `reset` and `step`, then says which lanes of the returned
     batch have nothing to decide; without it all lanes are active (see `inactive_lanes`). An inactive lane has
     no actors. Its steps are no samples: a reward, termination or truncation that comes while a lane is
@@ -160,7 +160,7 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
 
         Args:
             seed: a number from which the lanes' seeds follow, or one (or None) per lane where the environment
-                takes such; None: random numbers go on.
+                takes such; None: random numbers continue.
             options: the environment's own.
 
         Raises:
@@ -192,7 +192,7 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
         return self._carry_out(actions if self.validates_in_step else self._checked(actions))
 
     def step_validated(self, actions: dict[str, RaggedArray]) -> StepResult:
-        """Step every lane with actions that have been validated against the last batch. As `step` otherwise.
+        """Step every lane with actions validated against the last batch. Same contract as `step`.
 
         A subclass that overrides `step` validates them once more.
         """
@@ -241,11 +241,10 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
         except WorkerError:
             self.close()
             raise
-        if not is_vector_step(result, self.num_envs):
-            result = vector_step_values(f"{self._where}._step", result, self.num_envs)
-        self._remember(result[0])
+        values = vector_step_values(lambda: f"{self._where}._step", result, self.num_envs)
+        self._remember(values[0])
         self._is_playing = True
-        return result
+        return values
 
     def _remember(self, batch: EntityBatch) -> None:
         """Keep what actions are checked against, and what `action_space.sample()` draws for."""

@@ -1,4 +1,4 @@
-"""`VectorSpec`: how `make_vec` made a vector environment, in plain values that a run folder can hold."""
+"""`VectorSpec`: the arguments that `make_vec` was given, in plain values for a run folder."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def test_a_fraction_is_no_choice() -> None:
         ({"globals": np.zeros((2, 1))}, ("globals", "float32 (B, 1)", "float64 (2, 1)")),
         (
             {"globals": np.zeros((1, 1), np.float32)},
-            ("entities/Unit", "1 sequences of float32 (2,)", "2 of float32"),
+            ("entities/Unit", "1 sequences of float32 (2,)", "2 sequences of float32"),
         ),
     ],
 )

@@ -130,7 +130,7 @@ def odd_environment() -> Any:
 
         def look(self) -> ez.EntityBatch:
             lanes = self.first_lane + np.arange(self.num_envs, dtype=np.float32)
-            free = ez.envs.vector.native.global_choice(np.ones((self.num_envs, 2), bool))
+            free = ez.envs.vector.native_arrays.global_choice(np.ones((self.num_envs, 2), bool))
             return ez.EntityBatch({}, lanes[:, None], {"Go": free}, {})
 
         def reset(self, *, seed: Any = None, options: Any = None) -> Any:

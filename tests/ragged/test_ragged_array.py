@@ -18,6 +18,16 @@ def three() -> RaggedArray:
     return RaggedArray(np.arange(8, dtype=np.float32).reshape(4, 2), [0, 1, 1, 4])
 
 
+def test_one_each_is_the_item_of_each_sequence_or_the_default() -> None:
+    some = RaggedArray.from_arrays([[5], [], [7]], dtype=np.int64)
+    assert some.one_each(-1).tolist() == [5, -1, 7] and some.one_each().dtype == np.int64
+    pairs = RaggedArray.from_arrays([[], [[1.0, 2.0]]], dtype=np.float32, inner_shape=(2,))
+    assert pairs.one_each().tolist() == [[0, 0], [1, 2]]
+    full = some[[0, 2]]
+    assert full.one_each(-1) is full.values
+    assert RaggedArray.empty(2, dtype=np.int64).one_each(3).tolist() == [3, 3]
+
+
 @given(data=st.data())
 def test_shape_and_lengths(cases: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases())

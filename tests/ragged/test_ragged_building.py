@@ -27,24 +27,6 @@ def test_from_lengths_cuts_the_values_without_a_copy(cases: Any, same: Any, data
     assert built.values is array.values
 
 
-@given(data=st.data())
-def test_from_padded_takes_the_rows_of_the_mask(cases: Any, same: Any, data: st.DataObject) -> None:
-    sequences, array = data.draw(cases())
-    longest = max(map(len, sequences), default=0)
-    padded = np.zeros((len(sequences), longest, *array.inner_shape), array.dtype)
-    mask = np.arange(longest) < np.array([len(s) for s in sequences], int).reshape(-1, 1)
-    for row, sequence in zip(padded, sequences, strict=True):
-        row[: len(sequence)] = sequence
-    assert RaggedArray.from_padded(padded, mask) == array
-    same(RaggedArray.from_padded(padded, mask.astype(np.int8)), sequences)
-
-
-def test_from_padded_takes_the_items_where_the_mask_is_true_wherever_they_are() -> None:
-    padded = np.arange(6.0).reshape(2, 3)
-    array = RaggedArray.from_padded(padded, [[True, False, True], [False, False, False]])
-    assert array == RaggedArray([0.0, 2.0], [0, 2, 2])
-
-
 def test_empty_has_sequences_without_items() -> None:
     array = RaggedArray.empty(3, (2,), np.int32)
     assert len(array) == 3 and array.num_items == 0 and array.inner_shape == (2,) and array.dtype == np.int32
@@ -133,20 +115,6 @@ def test_sequences_of_different_items_are_named() -> None:
         RaggedArray.from_arrays([np.zeros((1, 2)), np.zeros((0, 3))])
     with raises(ValueError, "sequence 0", "scalar"):
         RaggedArray.from_arrays([1.0])
-
-
-@pytest.mark.parametrize(
-    ("padded", "mask", "facts"),
-    [
-        (np.zeros((2, 3)), np.zeros((3, 2), bool), ("mask", "(3, 2)", "(2, 3)")),
-        (np.zeros((2, 3)), np.zeros((2, 3)), ("mask", "bool", "float64")),
-        (np.zeros(3), np.zeros(3, bool), ("padded", "(B, M)")),
-        (np.zeros((2, 3), np.int16), np.zeros((2, 3), bool), ("dtype int16", "float32")),
-    ],
-)
-def test_bad_rectangles_are_named(padded: Any, mask: Any, facts: tuple[object, ...]) -> None:
-    with raises(ValueError, *facts):
-        RaggedArray.from_padded(padded, mask)
 
 
 def test_bad_sizes_of_an_empty_array_are_named() -> None:

@@ -141,7 +141,7 @@ def test_a_checkpoint_of_something_else_leaves_the_trainer_unchanged(
         tensors = {group: dict(entries) for group, entries in good.tensors.items()}
         change(metadata, tensors)
         return write_checkpoint(
-            tmp_path / "other", 1, tensors, {k: metadata[k] for k in metadata if k != "step"}
+            tmp_path / "other", trainer.step, tensors, {k: metadata[k] for k in metadata if k != "step"}
         )
 
     changes: list[tuple[Any, list[object]]] = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import gymnasium
@@ -25,6 +25,7 @@ from ....envs import (
     sample_actions,
 )
 from ....envs.batch.batch_actions import illegal_actions
+from ....envs.checker import arrays_of
 from ....ragged import RaggedArray
 from .conversion import to_pettingzoo
 from .parallel_env import EntityParallelEnv
@@ -55,14 +56,6 @@ def check_multi_agent_env(
 
 #: Number of earlier observations that a new one must not share arrays with.
 _MEMORY = 3
-
-
-def _arrays(observation: Any) -> Iterator[NDArray[Any]]:
-    if isinstance(observation, dict):
-        for part in observation.values():
-            yield from _arrays(part)
-    else:
-        yield observation
 
 
 class _GameUnderTest:
@@ -193,7 +186,7 @@ class _GameUnderTest:
             problem = self.game.observation_space(agent).problem(observation)
             if problem:
                 self.fail(f"{where}: agent {agent!r}: {problem}")
-        arrays = [array for observation in seen.values() for array in _arrays(observation) if array.size]
+        arrays = [array for observation in seen.values() for array in arrays_of(observation) if array.size]
         for earlier in self._kept:
             if any(np.may_share_memory(old, new) for old in earlier for new in arrays):
                 self.fail(f"{where}: expected new arrays at every call, got arrays that were returned before")

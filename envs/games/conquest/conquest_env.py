@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import operator
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ...batch.entity_batch import EntityBatch
 from ...errors import reset_option, whole_number
 from ...randomness import below
+from ...registration import share_lanes
 from ...spaces import EntitySpace
 from ...vector.native import NativeVectorEnv
-from ..parts import Flags, Ints
+from ...vector.native_arrays import Flags, Ints
+from ...vector.saved_state import Bounds, State
+from ...vector.vector_env import EntityVectorEnv
 from .forecast import FLEETS
 
 #: What a lane's reward can be.
@@ -22,41 +26,50 @@ REWARDS = ("outcome", "share")
 MOST_SHIPS = 2**31
 
 
-def refuse_bot(env_id: str, options: Mapping[str, Any]) -> None:
-    """Check that the options of "<game>/lanes" name no bot.
+def player_lanes(
+    env: Callable[..., ConquestVectorEnv],
+    env_id: str,
+    num_players: int,
+    num_envs: int,
+    num_workers: int,
+    options: Mapping[str, Any],
+) -> EntityVectorEnv:
+    """Return games of `num_players` in which every player is a lane; `env_id` is their name.
 
     Raises:
-        TypeError: they do.
+        TypeError: the options name a bot.
     """
     if "bot" in options:
         raise TypeError(
             f"{env_id}: bot: expected none, as every player is a lane, got {options['bot']!r}. Use"
             f" {env_id.removesuffix('/lanes')!r}"
         )
+    return share_lanes(env, num_envs, num_workers, lanes_per_game=num_players, bot=None, **options)
 
 
 class ConquestVectorEnv(NativeVectorEnv):
-    """Games between players, some of whom bots may play. Abstract.
+    """Games between players, some of which may be bots. Abstract.
 
-    A game writes `_set_up(game, seed)`, gives its kernels `seats` and `lane_games`, and tells the results
-    with `_tell_results`.
+    A game writes `_set_up`, `_observe` and `_advance`, which hands the results to `_report_results`.
 
     Args:
         space: what a player observes.
         num_envs: how many lanes: games against a bot, or players (a multiple of `num_players`).
         num_players: of a game.
-        bot: who plays the others, one of `bots`; None: every player is a lane, and neighbouring lanes play
-            one game. Against bots the learner's seat is drawn.
+        bot: bot of the other players, one of `bots`; None: every player is a lane, and neighbouring lanes
+            play one game. Against bots the learner's player is drawn.
         reward: "outcome": at the end of a game; "share": each step also pays the change of the player's
             share of all players' ships.
         min_ships: a planet with fewer ships sends nothing.
         fleets: "entities": each fleet is one; "forecast": none is, and planets have, again for each of
-            `forecast.HORIZONS`, who will own them with how many ships if nobody launches anything more.
-        max_fleets, max_planets: with so many fleets in a game nobody can launch more; at least `max_planets`.
+            `forecast.HORIZONS`, their owner and ships then, without further launches.
+        max_fleets: no player can launch when this many fleets could be exceeded; at least `max_planets`.
+        max_planets: the most planets of a game.
 
     Attributes:
         seats: int64 (num_envs,), the player of each lane.
         lane_games: int64 (num_envs,), the game of each lane.
+        bot_index: the place of `bot` in `bots`, -1 without one.
 
     `reset(options={"game_seeds": [...]})` starts the games with these seeds of the published engine, one per
     game. At the end of a game `info["outcome"]` is "win", "draw" or "loss".
@@ -100,6 +113,7 @@ class ConquestVectorEnv(NativeVectorEnv):
         self.bot, self.reward, self.min_ships, self.fleets_shown = bot, reward, min_ships, fleets
         self.seats = np.arange(num_envs) % lanes_per_game
         self.lane_games: Ints = self.all_lanes // lanes_per_game
+        self.bot_index = self.bots.index(bot) if bot else -1
         self._lanes_per_game = lanes_per_game
         self._next_seeds: list[int] | None = None
         self._outcome: tuple[Any, Flags] | None = None
@@ -107,6 +121,17 @@ class ConquestVectorEnv(NativeVectorEnv):
     @abstractmethod
     def _set_up(self, game: int, seed: int) -> None:
         """Start a game on the map that the published engine makes of `seed`."""
+
+    @abstractmethod
+    def _observe(self, games: Ints, seats: Ints) -> EntityBatch:
+        """Return what the players `seats` (L,) of `games` (L,) observe."""
+
+    def _bounds(self) -> Bounds:
+        return {"seats": (0, self.num_players - 1)}
+
+    def _check_state(self, state: State) -> None:
+        if not self.bot:
+            self._expect(state["seats"] == self.seats, "seats", "each player once", state["seats"])
 
     def _take_options(self, options: dict[str, Any]) -> None:
         seeds = reset_option(type(self).__name__, options, "game_seeds")
@@ -132,8 +157,12 @@ class ConquestVectorEnv(NativeVectorEnv):
                 self.seats[lane] = below(self.random_state[lane], self.num_players)
             self._set_up(game, int(drawn) if seeds is None else seeds[game])
 
-    def _tell_results(self, terminated: Flags, results: Ints) -> None:
-        """Put 1, 0 and -1 (num_envs,) of the lanes that `terminated` into the info as their outcomes."""
+    def _look(self, lanes: Ints | None) -> EntityBatch:
+        lanes = self.all_lanes if lanes is None else lanes
+        return self._observe(self.lane_games[lanes], self.seats[lanes])
+
+    def _report_results(self, terminated: Flags, results: Ints) -> None:
+        """Put `results` (num_envs,) of the lanes that `terminated` into the info as their outcomes."""
         if terminated.any():
             outcome = np.full(self.num_envs, None, object)
             outcome[terminated] = np.array(["loss", "draw", "win"], object)[results[terminated] + 1]

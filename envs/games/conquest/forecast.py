@@ -1,4 +1,4 @@
-"""Fleets as a forecast: what planets will be if nobody launches anything more."""
+"""Fleets as a forecast: the owners and ships of planets without further launches."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..parts import Ints
+from ...vector.native_arrays import Ints
 
-#: What `fleets` can be.
+#: Values of `fleets`.
 FLEETS = ("entities", "forecast")
-#: How far the forecast looks ahead, in ticks or turns.
+#: Horizons of the forecast, in ticks or turns.
 HORIZONS = (5, 10, 20, 40)
 
 
 def horizons_of(fleets: str) -> Ints:
-    """Return how far to look ahead (H,)."""
+    """Return the horizons (H,)."""
     return np.array(HORIZONS if fleets == "forecast" else (), np.int64)
 
 
 def with_forecast(
     entities: Mapping[str, Sequence[str]], force: Sequence[str], fleets: str
 ) -> dict[str, list[str]]:
-    """Return the features of a game's entities; `force`: those that say who has how many ships.
+    """Return the features of a game's entities; `force`: those of owner and ships.
 
     With a forecast `Planet` has all of `force` again for each horizon, and `Fleet` is gone.
     """

@@ -11,7 +11,7 @@ import random
 import numpy as np
 
 from ....ragged.compiled import compiled
-from ..parts import Words
+from ...vector.native_arrays import Words
 
 _SIZE, _SHIFT = 624, 397
 _UPPER, _LOWER, _MATRIX = np.uint64(0x80000000), np.uint64(0x7FFFFFFF), np.uint64(0x9908B0DF)

@@ -37,7 +37,7 @@ class SharedBlock:
         return self._memory.name
 
     def close(self) -> None:
-        """Let go of the memory; no array over it may be in use any more."""
+        """Release the memory; no array over it may be in use any more."""
         del self.bytes
         self._memory.close()
         if self._owned:
@@ -52,7 +52,7 @@ class GrowingBlock:
 
     @property
     def block(self) -> SharedBlock:
-        """The present one, once there is one."""
+        """The present block."""
         assert self._block is not None
         return self._block
 

@@ -10,7 +10,7 @@ The pipe carries pairs (word, payload) both ways, pickled:
     "close" None                    the worker ends
     "actions" name                  attaches to a new block with the actions of all lanes; no answer
                                     "grow" size: the result block is too small
-    "results" name                  attaches to a new result block, and goes on
+    "results" name                  attaches to a new result block and continues
                                     "warned" [(text, category)], pickled: before "done", if there is any
 
 Where something raises, the worker closes its lanes, answers "failed" (indices, sentence, traceback, the
@@ -45,13 +45,13 @@ def send(connection: Connection, word: str, payload: Any = None) -> None:
 
 
 def work(connection: Connection, pickled_env_fn: bytes, lanes: range, num_envs: int) -> None:
-    """Run a worker until it is told to close or its parent is gone. The target of the process.
+    """Run a worker until it receives "close" or its parent is gone. The target of the process.
 
     Args:
         lanes: its own, out of `num_envs`.
     """
     # Both reach all processes of a group, and are the parent's to handle. Programs that an environment starts
-    # inherit the first, not the second: it is how they are told to end.
+    # inherit the first, not the second: its end tells them to stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda number, frame: None)
     try:
@@ -75,7 +75,7 @@ def _run(connection: Connection, pickled_env_fn: bytes, lanes: range, num_envs: 
     def show(message: Warning | str, category: type[Warning], *place: Any, **other: Any) -> None:
         warned.append((str(message), category))
 
-    # The parent's filters say which of them are seen, and how often.
+    # The parent's filters decide which of them are shown, and how often.
     warnings.showwarning = show
     warnings.simplefilter("always", append=True)
     env = pickle.loads(pickled_env_fn)()
@@ -111,7 +111,7 @@ class _Worker:
         self.actions, self.results = GrowingBlock(), GrowingBlock()
 
     def serve(self) -> bool:
-        """Carry out one command; false once there is nothing more to do."""
+        """Carry out one command; return False if it was the last."""
         word, payload = pickle.loads(self.connection.recv_bytes())
         if word == "close":
             return False
@@ -143,7 +143,7 @@ class _Worker:
         if size > len(self.results.bytes):
             send(self.connection, "grow", size)
             word, name = pickle.loads(self.connection.recv_bytes())
-            if word != "results":  # told to close in the meantime
+            if word != "results":  # "close" came in the meantime
                 return False
             self.results.attach(name)
             self.layout.write(step, final, self.results.bytes)
@@ -158,7 +158,7 @@ class _Worker:
 
 
 def _pickled(error: Exception) -> bytes | None:
-    """`error` for the parent; None where it does not survive the way."""
+    """Return `error` for the parent, or None if it can't be pickled."""
     try:
         pickled: bytes = cloudpickle.dumps(error)
         pickle.loads(pickled)

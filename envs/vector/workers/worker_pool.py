@@ -1,4 +1,4 @@
-"""The parent's side of worker processes: starting them, talking to them, and ending them whatever happens."""
+"""The parent's side of worker processes: start them, exchange messages, and end them in every case."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def shares(sizes: Sequence[int], num_workers: int, what: str = "envs") -> list[r
 
 
 class WorkerGone(Exception):
-    """A worker's process has ended unasked."""
+    """A worker's process has ended by itself."""
 
 
 class Worker:
@@ -97,7 +97,7 @@ class Worker:
             raise WorkerGone from error
 
     def receive(self) -> tuple[str, Any]:
-        """The next answer, which is waited for.
+        """Wait for the next answer and return it.
 
         Raises:
             WorkerGone: the process has ended.

@@ -1,1 +1,1 @@
-"""Orbit Wars: the published game in compiled code, for players who see planets and fleets."""
+"""Orbit Wars: the published game in compiled code, for players that observe planets and fleets."""

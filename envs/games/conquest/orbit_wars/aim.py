@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from .....ragged.compiled import compiled
-from ...parts import Doubles
+from ....vector.native_arrays import Doubles
 from .maps import CENTER, SUN_RADIUS, mirrored
 from .rules import ANGLE, ORBIT, RADIUS, Boards, X, Y, distance_to_segment
 

@@ -6,7 +6,7 @@ import math
 
 from .....ragged.compiled import compiled
 from ....randomness import uniform
-from ...parts import Words
+from ....vector.native_arrays import Words
 from .maps import CENTER, ORBIT_LIMIT, distance
 from .rules import OWNER, RADIUS, SHIPS, Boards, X, Y, launch, num_slots
 

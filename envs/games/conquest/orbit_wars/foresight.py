@@ -1,4 +1,4 @@
-"""The future of a game in which nobody launches anything more: the rules, played ahead on a copy."""
+"""The future of a game without further launches: the rules, played ahead on a copy."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from .....ragged.compiled import compiled
-from ...parts import Ints
+from ....vector.native_arrays import Ints
 from ..forecast import horizons_of
 from .rules import MAX_SLOTS, NEUTRAL, OWNER, SHIPS, Boards, empty_boards, num_slots, tick
 
 
 class BoardsAhead(NamedTuple):
-    """The room to look ahead; with no horizons nobody does."""
+    """Memory to play ahead in; without horizons nothing is played."""
 
     horizons: Ints  # (H,): ticks
     boards: Boards  # one game
@@ -30,7 +30,7 @@ def room_ahead(fleets: str, max_fleets: int, two: float) -> BoardsAhead:
 
 @compiled
 def look_ahead(boards: Boards, game: int, ahead: BoardsAhead) -> None:
-    """Set `ahead.owned`. A comet that has left by then is nobody's and has no ships."""
+    """Set `ahead.owned`. A comet that has left by then is neutral and has no ships."""
     played = 0
     if len(ahead.horizons):
         _copy(boards, game, ahead.boards)

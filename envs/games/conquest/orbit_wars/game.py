@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,14 +11,13 @@ from .....ragged import RaggedArray
 from .....ragged.compiled import compiled
 from ....batch.entity_batch import EntityBatch
 from ....errors import positive_number, whole_number
-from ....registration import share_lanes
 from ....spaces import EntitySpace
+from ....vector.native_arrays import Flags, Floats, Ints, Pixels, Words
 from ....vector.native_env import native_game
 from ....vector.saved_state import Bounds, State
 from ....vector.vector_env import EntityVectorEnv
-from ...parts import Flags, Floats, Ints, Pixels, Words
-from ..conquest_env import MOST_SHIPS, ConquestVectorEnv, refuse_bot
-from ..sending import sending_actions, sending_batch
+from ..conquest_env import MOST_SHIPS, ConquestVectorEnv, player_lanes
+from ..sending import sending_actions, sending_batch, share_of
 from .bots import BOTS, play_bot
 from .foresight import room_ahead
 from .maps import COMET_TICKS, MAX_PATH, MAX_PLANETS, SUN_RADIUS, make_map
@@ -32,7 +32,7 @@ _NUM_TICKS = 499
 _HOME_SHIPS = 10
 
 _PIXELS = 400
-_NIGHT, _SUN, _NOBODY = (18, 20, 34), (250, 200, 80), (130, 130, 140)
+_NIGHT, _SUN, _NEUTRAL_COLOUR = (18, 20, 34), (250, 200, 80), (130, 130, 140)
 _COLOURS = ((80, 160, 255), (255, 110, 90), (110, 220, 120), (210, 130, 255))
 
 
@@ -42,7 +42,7 @@ class OrbitWarsVectorEnv(ConquestVectorEnv):
     The rules, the maps and all numbers are those of the game's published engine (`orbit_wars` 1.0.9 of
     kaggle-environments, Apache 2.0), tick by tick: planets make ships, fleets that meet a planet fight for
     it, comets come and go, the sun burns what flies through it. A game ends after 499 ticks, or when at most
-    one player is left; who then has the most ships wins.
+    one player is left; the player with the most ships wins.
 
     Entities: Planet (x, y, vx, vy, radius, production, comet_ticks, ships, log_ships, mine, enemy), comets
     included, whose `comet_ticks` say how long they stay; Fleet (x, y, vx, vy, ships, log_ships, mine, enemy).
@@ -58,7 +58,7 @@ class OrbitWarsVectorEnv(ConquestVectorEnv):
 
     Args:
         num_envs, bot, reward, fleets, min_ships, max_fleets: see `ConquestVectorEnv`. The bots are
-            "starter" and "random"; the outcome is 1 for who has the most ships at the end, -1 for the
+            "starter" and "random"; the outcome is 1 for the most ships at the end, -1 for the
             others, as in the engine, which has no limit of fleets.
         num_players: 2 or 4.
         ship_speed, comet_speed: of the engine's configuration.
@@ -125,6 +125,7 @@ class OrbitWarsVectorEnv(ConquestVectorEnv):
 
     def _bounds(self) -> Bounds:
         return {
+            **super()._bounds(),
             "owned": ((-1, 0, 0), (self.num_players - 1, MOST_SHIPS, 5)),
             "planet_counts": (4, MAX_PLANETS),
             "crews": (0, (self.num_players - 1, MOST_SHIPS, MAX_SLOTS, MOST_SHIPS)),
@@ -135,18 +136,16 @@ class OrbitWarsVectorEnv(ConquestVectorEnv):
             "comet_groups": (-1, len(COMET_TICKS) - 1),
             "comet_ages": (0, MAX_PATH),
             "ticks": (0, _NUM_TICKS - 1),
-            "seats": (0, self.num_players - 1),
         }
 
     def _check_state(self, state: State) -> None:
+        super()._check_state(state)
         groups, ages = state["comet_groups"], state["comet_ages"]
         games = np.arange(len(groups))
         fits = (groups < 0) | (ages < state["path_lengths"][games, groups])
         self._expect(fits, "comet_ages", "a place on the comets' path", ages)
         is_there = np.arange(self.boards.fleets.shape[1]) < state["fleet_counts"][:, None]
         self._expect(~is_there | (state["crews"][..., 1] > 0), "crews", "ships in each fleet", state["crews"])
-        if not self.bot:
-            self._expect(state["seats"] == self.seats, "seats", "each player once", state["seats"])
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards, terminated = np.empty(self.num_envs, np.float32), np.zeros(self.num_envs, bool)
@@ -157,7 +156,7 @@ class OrbitWarsVectorEnv(ConquestVectorEnv):
             self.seats,
             self.lane_games,
             self.num_players,
-            BOTS.index(self.bot) if self.bot else -1,
+            self.bot_index,
             targets.values,
             shares.values,
             targets.offsets,
@@ -170,12 +169,10 @@ class OrbitWarsVectorEnv(ConquestVectorEnv):
             terminated,
             results,
         )
-        self._tell_results(terminated, results)
+        self._report_results(terminated, results)
         return rewards, terminated
 
-    def _look(self, lanes: Ints | None) -> EntityBatch:
-        lanes = self.all_lanes if lanes is None else lanes
-        games, seats = self.lane_games[lanes], self.seats[lanes]
+    def _observe(self, games: Ints, seats: Ints) -> EntityBatch:
         return seen_by(self.boards, games, seats, self.num_players, self.min_ships, self.fleets_shown)
 
     def _draw(self, lane: int) -> Pixels:
@@ -187,7 +184,7 @@ class OrbitWarsVectorEnv(ConquestVectorEnv):
         for slot in range(num_slots(boards, game)):
             x, y, radius = boards.planets[game, slot, :3].tolist()
             owner = int(boards.owned[game, slot, 0])
-            _disc(picture, x, y, radius, _NOBODY if owner < 0 else _COLOURS[owner])
+            _disc(picture, x, y, radius, _NEUTRAL_COLOUR if owner < 0 else _COLOURS[owner])
         for row in range(int(boards.fleet_counts[game])):
             x, y = boards.fleets[game, row, :2].tolist()
             size = 0.4 + 0.2 * np.log(boards.crews[game, row, 1])
@@ -203,11 +200,8 @@ def make_lanes(num_envs: int = 2, num_workers: int = 0, **options: Any) -> Entit
 
     Options as for `OrbitWarsVectorEnv`, without `bot`.
     """
-    refuse_bot("OrbitWars/lanes", options)
-    lanes_per_game = max(1, whole_number("num_players", options.get("num_players", 2), 0))
-    return share_lanes(
-        OrbitWarsVectorEnv, num_envs, num_workers, lanes_per_game=lanes_per_game, bot=None, **options
-    )
+    num_players = max(1, whole_number("num_players", options.get("num_players", 2), 0))
+    return player_lanes(OrbitWarsVectorEnv, "OrbitWars/lanes", num_players, num_envs, num_workers, options)
 
 
 def seen_by(
@@ -217,27 +211,9 @@ def seen_by(
     names = features(num_players, fleets)
     offsets = np.empty((4, len(games) + 1), np.int64)
     count_seen(boards, games, players, "Fleet" in names, min_ships, offsets)
-    num_planets, num_fleets, num_actors, num_actees = offsets[:, -1].tolist()
-    planet_rows = np.empty((num_planets, len(names["Planet"])), np.float32)
-    fleet_rows = np.empty((num_fleets, len(names.get("Fleet", ()))), np.float32)
-    globals_ = np.empty((len(games), len(GLOBALS)), np.float32)
-    actor_rows, actee_rows = np.empty(num_actors, np.int64), np.empty(num_actees, np.int64)
-    observe(
-        boards,
-        games,
-        players,
-        TURNS[num_players],
-        room_ahead(fleets, boards.fleets.shape[1], _EXPONENTS[0]),
-        min_ships,
-        offsets,
-        planet_rows,
-        fleet_rows,
-        globals_,
-        actor_rows,
-        actee_rows,
-    )
-    shown_fleets = fleet_rows if "Fleet" in names else None
-    return sending_batch(offsets, planet_rows, shown_fleets, globals_, actor_rows, actee_rows)
+    ahead = room_ahead(fleets, boards.fleets.shape[1], _EXPONENTS[0])
+    write = partial(observe, boards, games, players, TURNS[num_players], ahead, min_ships, offsets)
+    return sending_batch(names, len(GLOBALS), offsets, write)
 
 
 def _disc(picture: Pixels, x: float, y: float, radius: float, colour: tuple[int, int, int]) -> None:
@@ -284,7 +260,7 @@ def _play(
         if pays_share:
             count_ships(boards, game, ships, production)
             for i in range(first, lane):
-                rewards[i] = -_share_of(ships, seats[i])
+                rewards[i] = -share_of(ships, seats[i])
         for player in range(num_players):
             is_bot = True
             for i in range(first, lane):
@@ -314,14 +290,8 @@ def _play(
         for i in range(first, lane):
             is_best = ships[seats[i]] == most and most > 0
             if pays_share:
-                rewards[i] += _share_of(ships, seats[i])
+                rewards[i] += share_of(ships, seats[i])
             if is_over:
                 rewards[i] += 1.0 if is_best else -1.0
                 terminated[i] = True
                 results[i] = (0 if num_best > 1 else 1) if is_best else -1
-
-
-@compiled
-def _share_of(ships: Ints, player: int) -> float:
-    total = ships.sum()
-    return ships[player] / total if total else 0.0

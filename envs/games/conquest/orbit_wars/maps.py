@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .....ragged.compiled import compiled
-from ...parts import Doubles, Ints, Words
+from ....vector.native_arrays import Doubles, Ints, Words
 from ..python_random import randint, seeded, uniform
 
 BOARD_SIZE = 100.0

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .....ragged.compiled import compiled
-from ...parts import Doubles, Flags, Ints
+from ....vector.native_arrays import Doubles, Flags, Ints
 from .maps import (
     BOARD_SIZE,
     CENTER,
@@ -50,7 +50,7 @@ class Boards(NamedTuple):
     """The state of G games."""
 
     planets: Doubles  # (G, P, 5): x, y, radius; radius and first angle of the orbit (0, 0: stays)
-    owned: Ints  # (G, P, 3): owner (-1: nobody), ships, production
+    owned: Ints  # (G, P, 3): owner (-1: neutral), ships, production
     planet_counts: Ints  # (G,): planets, comets not counted
     velocities: Doubles  # (G,): radians per tick
     fleets: Doubles  # (G, F, 5): x, y, heading in radians, x and y per tick

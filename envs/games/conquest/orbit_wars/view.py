@@ -1,6 +1,6 @@
-"""Observations of the players of Orbit Wars, and the launches that their choices come to.
+"""Observations of the players of Orbit Wars, and the launches of their choices.
 
-Every player sees the board turned so that the homes look alike: the map has fourfold symmetry.
+Every player observes the board turned so that the homes look alike: the map has fourfold symmetry.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import math
 import numpy as np
 
 from .....ragged.compiled import compiled
-from ...parts import Doubles, Floats, Ints
+from ....vector.native_arrays import Doubles, Floats, Ints
 from ..forecast import with_forecast
-from ..sending import chosen_ships
+from ..sending import can_send, chosen_ships, count_views
 from .aim import aim, comet_after, planet_after
 from .foresight import BoardsAhead, look_ahead
 from .maps import CENTER
@@ -53,33 +53,25 @@ def features(num_players: int, fleets: str) -> dict[str, list[str]]:
 
 
 @compiled
-def has_room(boards: Boards, game: int) -> bool:
-    """Return whether every planet of a game can send a fleet."""
-    return boards.fleet_counts[game] + num_slots(boards, game) <= boards.fleets.shape[1]
-
-
-@compiled
-def can_launch(owned: Ints, slot: int, player: int, min_ships: int) -> bool:
-    """Return whether the player may choose what a planet sends; `owned` (P, 3): of a game's `Boards`."""
-    return owned[slot, OWNER] == player and owned[slot, SHIPS] >= min_ships
-
-
-@compiled
 def count_seen(
     boards: Boards, games: Ints, players: Ints, shows_fleets: bool, min_ships: int, offsets: Ints
 ) -> None:
-    """Set the `offsets` (4, L + 1) of planets, fleets, actors and actees that each view has."""
-    offsets[:, 0] = 0
-    for row in range(len(games)):
-        slots, actors = num_slots(boards, games[row]), 0
-        owned = boards.owned[games[row]]
-        if has_room(boards, games[row]):
-            for slot in range(slots):
-                actors += can_launch(owned, slot, players[row], min_ships)
-        offsets[0, row + 1] = offsets[0, row] + slots
-        offsets[1, row + 1] = offsets[1, row] + (boards.fleet_counts[games[row]] if shows_fleets else 0)
-        offsets[2, row + 1] = offsets[2, row] + actors
-        offsets[3, row + 1] = offsets[3, row] + (slots if actors else 0)
+    """Set the `offsets` (4, L + 1) of what `players` of `games` (L,) observe, see `count_views`."""
+    counts = np.empty(len(boards.ticks), np.int64)
+    for game in range(len(counts)):
+        counts[game] = num_slots(boards, game)
+    max_fleets = boards.fleets.shape[1]
+    count_views(
+        boards.owned,
+        counts,
+        boards.fleet_counts,
+        max_fleets,
+        games,
+        players,
+        shows_fleets,
+        min_ships,
+        offsets,
+    )
 
 
 @compiled
@@ -125,7 +117,7 @@ def observe(
     actors: Ints,
     actees: Ints,
 ) -> None:
-    """Fill in the entities, the global features, and who can do what, of each view."""
+    """Fill in the entities, the global features, actors and actees of each view."""
     ships, production = np.empty(len(turns), np.int64), np.empty(len(turns), np.int64)
     velocities = np.empty((2, boards.planets.shape[1]))
     last_game = -1
@@ -148,7 +140,7 @@ def observe(
         if actor < offsets[2, row + 1]:
             for slot in range(len(seen)):
                 actees[offsets[3, row] + slot] = slot
-                if can_launch(owned, slot, player, min_ships):
+                if can_send(owned, slot, player, min_ships):
                     actors[actor] = slot
                     actor += 1
         _show_fleets(
@@ -218,7 +210,7 @@ def order_launches(
     count, actor = 0, 0
     owned = boards.owned[game]
     for origin in range(num_slots(boards, game)):
-        if actor == len(targets) or not can_launch(owned, origin, player, min_ships):
+        if actor == len(targets) or not can_send(owned, origin, player, min_ships):
             continue
         target, ships = targets[actor], chosen_ships(owned[origin, SHIPS], shares[actor])
         actor += 1

@@ -1,1 +1,1 @@
-"""Planet Wars: the published game in compiled code, for players who see planets and fleets."""
+"""Planet Wars: the published game in compiled code, for players that observe planets and fleets."""

@@ -1,4 +1,4 @@
-"""The future of a game in which nobody sends anything more: the rules, played ahead on a copy."""
+"""The future of a game without further launches: the rules, played ahead on a copy."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from .....ragged.compiled import compiled
-from ...parts import Ints
+from ....vector.native_arrays import Ints
 from ..forecast import horizons_of
 from .maps import MAX_PLANETS, OWNER, SHIPS
 from .rules import Galaxies, advance, empty_galaxies
 
 
 class GalaxiesAhead(NamedTuple):
-    """The room to look ahead; with no horizons nobody does."""
+    """Memory to play ahead in; without horizons nothing is played."""
 
     horizons: Ints  # (H,): turns
     galaxies: Galaxies  # one game

@@ -10,14 +10,13 @@ from .....ragged import RaggedArray
 from .....ragged.compiled import compiled
 from ....batch.entity_batch import EntityBatch
 from ....errors import whole_number
-from ....registration import share_lanes
 from ....spaces import EntitySpace
+from ....vector.native_arrays import Flags, Floats, Ints, Words
 from ....vector.native_env import native_game
 from ....vector.saved_state import Bounds, State
 from ....vector.vector_env import EntityVectorEnv
-from ...parts import Flags, Floats, Ints, Words
-from ..conquest_env import MOST_SHIPS, ConquestVectorEnv, refuse_bot
-from ..sending import sending_actions
+from ..conquest_env import MOST_SHIPS, ConquestVectorEnv, player_lanes
+from ..sending import sending_actions, share_of
 from .maps import MAX_PLANETS, make_map
 from .rules import (
     BOTS,
@@ -43,7 +42,7 @@ class PlanetWarsVectorEnv(ConquestVectorEnv):
     The rules, the maps and all numbers are those of the published engine (`planet_wars` 1.0.0 of
     kaggle-environments, Apache 2.0): owned planets grow ships, fleets fly for a whole number of turns, and
     forces that meet at a planet fight. A game ends after `max_turns` - 1 turns, or when at most one player is
-    left; who then has more ships wins.
+    left; the player with more ships wins.
 
     Entities: Planet (x, y, growth, ships, log_ships, mine, enemy); Fleet (x, y, where it is now;
     destination_x, destination_y, turns_remaining, ships, log_ships, mine, enemy). Places count from the
@@ -110,16 +109,17 @@ class PlanetWarsVectorEnv(ConquestVectorEnv):
     def _bounds(self) -> Bounds:
         most = (NUM_PLAYERS, MOST_SHIPS, MAX_PLANETS - 1, MAX_PLANETS - 1, 100, 100)
         return {
+            **super()._bounds(),
             "owned": (0, (NUM_PLAYERS, MOST_SHIPS, 5)),
             "trips": (0, 100),
             "planet_counts": (3, MAX_PLANETS),
             "fleets": (0, most),
             "fleet_counts": (0, self.galaxies.fleets.shape[1]),
             "turns": (0, self.max_turns - 2),
-            "seats": (0, NUM_PLAYERS - 1),
         }
 
     def _check_state(self, state: State) -> None:
+        super()._check_state(state)
         fleets = state["fleets"]
         is_there = np.arange(fleets.shape[1]) < state["fleet_counts"][:, None]
         fits = ~is_there | ((fleets[..., FLEET_OWNER] > 0) & (fleets[..., REMAINING] > 0))
@@ -127,8 +127,6 @@ class PlanetWarsVectorEnv(ConquestVectorEnv):
         counts = state["planet_counts"][:, None]
         fits = ~is_there | (fleets[..., SOURCE] < counts) & (fleets[..., DESTINATION] < counts)
         self._expect(fits, "fleets", "planets that are there", fleets)
-        if not self.bot:
-            self._expect(state["seats"] == self.seats, "seats", "each player once", state["seats"])
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards, terminated = np.empty(self.num_envs, np.float32), np.zeros(self.num_envs, bool)
@@ -138,7 +136,7 @@ class PlanetWarsVectorEnv(ConquestVectorEnv):
             self.galaxies,
             self.seats,
             self.lane_games,
-            BOTS.index(self.bot) if self.bot else -1,
+            self.bot_index,
             targets.values,
             shares.values,
             targets.offsets,
@@ -150,13 +148,11 @@ class PlanetWarsVectorEnv(ConquestVectorEnv):
             terminated,
             results,
         )
-        self._tell_results(terminated, results)
+        self._report_results(terminated, results)
         return rewards, terminated
 
-    def _look(self, lanes: Ints | None) -> EntityBatch:
-        lanes = self.all_lanes if lanes is None else lanes
-        games, players = self.lane_games[lanes], self.seats[lanes] + 1
-        return seen_by(self.galaxies, games, players, self.min_ships, self.fleets_shown)
+    def _observe(self, games: Ints, seats: Ints) -> EntityBatch:
+        return seen_by(self.galaxies, games, seats + 1, self.min_ships, self.fleets_shown)
 
 
 PlanetWars, make_vec = native_game(PlanetWarsVectorEnv)
@@ -167,10 +163,7 @@ def make_lanes(num_envs: int = 2, num_workers: int = 0, **options: Any) -> Entit
 
     Options as for `PlanetWarsVectorEnv`, without `bot`.
     """
-    refuse_bot("PlanetWars/lanes", options)
-    return share_lanes(
-        PlanetWarsVectorEnv, num_envs, num_workers, lanes_per_game=NUM_PLAYERS, bot=None, **options
-    )
+    return player_lanes(PlanetWarsVectorEnv, "PlanetWars/lanes", NUM_PLAYERS, num_envs, num_workers, options)
 
 
 @compiled
@@ -202,7 +195,7 @@ def _play(
             lane += 1
         sum_up(galaxies, game, ships, growth)
         for i in range(first, lane):
-            rewards[i] = -_share_of(ships, seats[i] + 1) if pays_share else 0.0
+            rewards[i] = -share_of(ships[1:], seats[i]) if pays_share else 0.0
         for player in range(1, NUM_PLAYERS + 1):
             is_bot = True
             for i in range(first, lane):
@@ -218,16 +211,10 @@ def _play(
         for i in range(first, lane):
             own_ships, others = ships[seats[i] + 1], ships[2 - seats[i]]
             if pays_share:
-                rewards[i] += _share_of(ships, seats[i] + 1)
+                rewards[i] += share_of(ships[1:], seats[i])
             if is_over:
                 terminated[i] = True
                 results[i] = np.sign(own_ships - others)
                 if alive == 1:  # perhaps without a ship
                     results[i] = 1 if is_alive(galaxies, game, seats[i] + 1) else -1
                 rewards[i] += results[i]
-
-
-@compiled
-def _share_of(ships: Ints, player: int) -> float:
-    total = ships[1] + ships[2]
-    return ships[player] / total if total else 0.0

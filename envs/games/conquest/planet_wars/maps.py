@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from .....ragged.compiled import compiled
-from ...parts import Doubles, Ints, Words
+from ....vector.native_arrays import Doubles, Ints, Words
 from ..python_random import randint, seeded, uniform, unit
 
 #: Planets at most.
@@ -28,7 +28,7 @@ _MAX_TRIES = 1000
 def make_map(seed: int) -> tuple[Doubles, Ints]:
     """Return places (P, 2) and owner, ships and growth (P, 3) of the planets that the engine makes of `seed`.
 
-    Owner 0 is nobody; the players are 1 and 2.
+    Owner 0 is neutral; the players are 1 and 2.
 
     Raises:
         ValueError: the engine makes no map of this seed.

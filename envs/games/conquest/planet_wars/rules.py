@@ -12,7 +12,7 @@ import numpy as np
 
 from .....ragged.compiled import compiled
 from ....randomness import below, uniform
-from ...parts import Doubles, Ints, Words
+from ....vector.native_arrays import Doubles, Ints, Words
 from .maps import GROWTH, MAX_PLANETS, OWNER, SHIPS
 
 #: Names of bots; their places are the numbers that kernels know them by.
@@ -23,7 +23,7 @@ FLEET_OWNER, FLEET_SHIPS, SOURCE, DESTINATION, TRIP, REMAINING = range(6)
 
 
 class Galaxies(NamedTuple):
-    """The state of G games. Owners are 0 (nobody), 1 and 2."""
+    """The state of G games. Owners are 0 (neutral), 1 and 2."""
 
     places: Doubles  # (G, P, 2): x, y
     owned: Ints  # (G, P, 3): owner, ships, growth
@@ -83,7 +83,7 @@ def send(galaxies: Galaxies, game: int, player: int, source: int, destination: i
 
 @compiled
 def advance(galaxies: Galaxies, game: int) -> None:
-    """Play what follows the orders: flight, growth and battles."""
+    """Play what follows the launches: flight, growth and battles."""
     owned, fleets, count = galaxies.owned[game], galaxies.fleets[game], galaxies.planet_counts[game]
     forces = np.zeros((count, NUM_PLAYERS + 1), np.int64)
     is_met = np.zeros(count, np.bool_)

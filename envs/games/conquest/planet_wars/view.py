@@ -1,16 +1,17 @@
-"""Observations of the players of Planet Wars, and the orders that their choices come to."""
+"""Observations of the players of Planet Wars, and the launches of their choices."""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
 from .....ragged.compiled import compiled
 from ....batch.entity_batch import EntityBatch
-from ...parts import Floats, Ints
+from ....vector.native_arrays import Floats, Ints
 from ..forecast import with_forecast
-from ..sending import chosen_ships, sending_batch
+from ..sending import can_send, chosen_ships, count_views, sending_batch
 from .foresight import GalaxiesAhead, look_ahead, room_ahead
 from .maps import GROWTH, OWNER, SHIPS
 from .rules import (
@@ -44,29 +45,14 @@ def seen_by(galaxies: Galaxies, games: Ints, players: Ints, min_ships: int, flee
     """Return what `players` (L,), 1 or 2, of `games` (L,) observe; `fleets`: see `ConquestVectorEnv`."""
     names = features(fleets)
     offsets = np.empty((4, len(games) + 1), np.int64)
-    _count_seen(galaxies, games, players, "Fleet" in names, min_ships, offsets)
-    num_planets, num_fleets, num_actors, num_actees = offsets[:, -1].tolist()
-    planet_rows = np.empty((num_planets, len(names["Planet"])), np.float32)
-    fleet_rows = np.empty((num_fleets, len(_FEATURES["Fleet"])), np.float32)
-    globals_ = np.empty((len(games), len(GLOBALS)), np.float32)
-    actors, actees = np.empty(num_actors, np.int64), np.empty(num_actees, np.int64)
-    ahead = room_ahead(fleets, galaxies.fleets.shape[1])
-    _observe(
-        *(galaxies, games, players, ahead, min_ships, offsets),
-        *(planet_rows, fleet_rows, globals_, actors, actees),
+    max_fleets = galaxies.fleets.shape[1]
+    count_views(
+        *(galaxies.owned, galaxies.planet_counts, galaxies.fleet_counts, max_fleets),
+        *(games, players, "Fleet" in names, min_ships, offsets),
     )
-    shown_fleets = fleet_rows if "Fleet" in names else None
-    return sending_batch(offsets, planet_rows, shown_fleets, globals_, actors, actees)
-
-
-@compiled
-def _can_send(owned: Ints, player: int, min_ships: int) -> bool:
-    return owned[OWNER] == player and owned[SHIPS] >= min_ships
-
-
-@compiled
-def _has_room(galaxies: Galaxies, game: int) -> bool:
-    return galaxies.fleet_counts[game] + galaxies.planet_counts[game] <= galaxies.fleets.shape[1]
+    ahead = room_ahead(fleets, max_fleets)
+    write = partial(_observe, galaxies, games, players, ahead, min_ships, offsets)
+    return sending_batch(names, len(GLOBALS), offsets, write)
 
 
 @compiled
@@ -76,28 +62,10 @@ def send_chosen(
     """Carry out the choices of a player's planets, in the order in which the view lists them."""
     actor, owned = 0, galaxies.owned[game]
     for source in range(galaxies.planet_counts[game]):
-        if actor < len(targets) and _can_send(owned[source], player, min_ships):
+        if actor < len(targets) and can_send(owned, source, player, min_ships):
             ships = chosen_ships(owned[source, SHIPS], shares[actor])
             send(galaxies, game, player, source, targets[actor], ships)
             actor += 1
-
-
-@compiled
-def _count_seen(
-    galaxies: Galaxies, games: Ints, players: Ints, shows_fleets: bool, min_ships: int, offsets: Ints
-) -> None:
-    """Set the `offsets` (4, L + 1) of planets, fleets, actors and actees that each view has."""
-    offsets[:, 0] = 0
-    for row in range(len(games)):
-        count, actors = galaxies.planet_counts[games[row]], 0
-        if _has_room(galaxies, games[row]):
-            owned = galaxies.owned[games[row]]
-            for planet in range(count):
-                actors += _can_send(owned[planet], players[row], min_ships)
-        offsets[0, row + 1] = offsets[0, row] + count
-        offsets[1, row + 1] = offsets[1, row] + (galaxies.fleet_counts[games[row]] if shows_fleets else 0)
-        offsets[2, row + 1] = offsets[2, row] + actors
-        offsets[3, row + 1] = offsets[3, row] + (count if actors else 0)
 
 
 @compiled
@@ -121,7 +89,7 @@ def _observe(
     actors: Ints,
     actees: Ints,
 ) -> None:
-    """Fill in the entities, the global features, and who can do what, of each view."""
+    """Fill in the entities, the global features, actors and actees of each view."""
     ships, growth = np.empty(NUM_PLAYERS + 1, np.int64), np.empty(NUM_PLAYERS + 1, np.int64)
     last_game = -1
     for row in range(len(games)):
@@ -142,7 +110,7 @@ def _observe(
                 _show_force(planets, shown, 7 + 4 * i, ships_then, owner, player)
             if acts:
                 actees[offsets[3, row] + planet] = planet
-                if _can_send(owned[planet], player, min_ships):
+                if can_send(owned, planet, player, min_ships):
                     actors[actor] = planet
                     actor += 1
         for i in range(offsets[1, row + 1] - offsets[1, row]):

@@ -1,4 +1,7 @@
-"""Pieces of the games: types of arrays, actions with one actor, batches of steps with equally many items."""
+"""Arrays of native games: their types, ragged arrays and masks of steps that are alike, and offsets.
+
+Shape alphabet: B steps, L lanes, N items in all, A actors, C choices.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ from numpy.typing import NDArray
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
 from ..actions import ActionMask
-from ..vector.native import even_offsets
 
 # Arrays by the type of their items: state and features of games, and the arguments of their kernels.
 Ints = NDArray[np.int64]
@@ -19,6 +21,32 @@ Doubles = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Words = NDArray[np.uint64]  # the states of random generators
 Pixels = NDArray[np.uint8]
+
+
+def even_offsets(num_steps: int, length: int) -> NDArray[np.int64]:
+    """Offsets (num_steps + 1,) of sequences that all have `length` items."""
+    return np.arange(0, (num_steps + 1) * length, length) if length else np.zeros(num_steps + 1, np.int64)
+
+
+def all_true(shape: int | tuple[int, int]) -> NDArray[np.bool_]:
+    """Return `np.ones(shape, bool)`, six times as fast for the small arrays of a step."""
+    flags = np.empty(shape, bool)
+    flags.fill(True)
+    return flags
+
+
+def free_choice(actors: RaggedArray, num_choices: int) -> ActionMask:
+    """The mask of a categorical action that allows `actors` (A,) everything."""
+    allowed = all_true((len(actors.values), num_choices))
+    return ActionMask(actors, RaggedArray.unchecked(allowed, actors.offsets))
+
+
+def global_choice(mask: NDArray[np.bool_]) -> ActionMask:
+    """The mask of a global categorical action that can be taken at every step: `mask` (B, C)."""
+    offsets = np.arange(len(mask) + 1)
+    return ActionMask(
+        RaggedArray.unchecked(np.full(len(mask), -1, np.int64), offsets), RaggedArray.unchecked(mask, offsets)
+    )
 
 
 def even(values: NDArray[Any], per_step: int = 1) -> RaggedArray:
@@ -38,15 +66,6 @@ def no_actors(num_steps: int, num_choices: int) -> ActionMask:
         RaggedArray.unchecked(np.empty(0, np.int64), offsets),
         RaggedArray.unchecked(np.empty((0, num_choices), np.bool_), offsets),
     )
-
-
-def sole_choices(order: RaggedArray) -> NDArray[np.int64]:
-    """Return the choice of the one actor of each step (B,), -1 where no action was given; read only."""
-    if order.num_items == len(order):
-        return order.values
-    choices = np.full(len(order), -1, np.int64)
-    choices[order.lengths > 0] = order.values
-    return choices
 
 
 def first_items(items: NDArray[Any], counts: Ints, lanes: Ints) -> RaggedArray:
