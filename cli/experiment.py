@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -14,7 +14,7 @@ from ..adapters.procgen import GAMES
 from ..experiments import TrainConfig, UserError, check_at_least, parse
 from ..experiments.ablations import Study, ablation_config, find_study, read_studies
 from ..experiments.arguments import split_names
-from ..experiments.config_file import plain
+from ..experiments.config_file import plain, value_of
 from ..experiments.errors import unknown
 from ..experiments.queue import (
     EvaluationFlags,
@@ -209,17 +209,9 @@ def _base(name: str, study: Study, train_flags: Sequence[str]) -> TrainConfig:
     base = read_base(study.config, train_flags)
     before, after = plain(read_base(study.config, ())), plain(base)
     for key in sorted(study.changes()):
-        if _value(before, key) != _value(after, key):
+        if value_of(before, key) != value_of(after, key):
             raise UserError(f"{key} is what the study {name} sets, so it can't be given after --")
     return base
-
-
-def _value(data: Mapping[str, Any], key: str) -> Any:
-    """Return the value of a dotted key; None if it does not exist."""
-    value: Any = data
-    for name in key.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value
 
 
 #: Kind -> its flags, the runs that they ask for, and what it does.

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar, cast
 
 import tyro
 
-from .config_file import number
+from .config_file import yaml_value
 from .errors import UserError
 
 T = TypeVar("T")
@@ -105,7 +105,7 @@ def named_values(metavar: str, read: Callable[[str], Any], show: Callable[[Any],
 
 
 #: A dict on the command line: `--env.kwargs num_levels=200 distribution_mode=easy`, values as in YAML.
-Pairs = Annotated[dict[str, Any], named_values("NAME=VALUE", number, str)]
+Pairs = Annotated[dict[str, Any], named_values("NAME=VALUE", yaml_value, str)]
 
 
 def split_names(words: Sequence[str]) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ Series = Annotated[
     dict[str, Any],
     named_values(
         "NAME=VALUE,VALUE",
-        read=lambda text: [number(value) for value in text.split(",")],
+        read=lambda text: [yaml_value(value) for value in text.split(",")],
         show=lambda values: ",".join(map(str, values)),
     ),
 ]

@@ -100,8 +100,8 @@ def to_yaml(config: Any) -> str:
     return yaml.dump(plain(config), Dumper=NumberDumper, sort_keys=False)
 
 
-def number(text: str) -> Any:
-    """A value as YAML would read it: `200` an int, `1e-3` a float, `true` a bool, `easy` a string.
+def yaml_value(text: str) -> Any:
+    """Return the value that YAML would read: `200` an int, `1e-3` a float, `true` a bool, `easy` a string.
 
     Raises:
         ValueError: the text is not YAML.
@@ -245,3 +245,23 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(part) for part in value]
     return str(value) if isinstance(value, Path) else value
+
+
+def value_of(data: Mapping[str, Any], name: str) -> Any:
+    """Return the value of the dotted `name` in plain data; None if it does not exist."""
+    value: Any = data
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def set_value(data: dict[str, Any], name: str, value: Any) -> None:
+    """Set the value of the dotted `name` in plain data.
+
+    A section that is missing, or that is a plain value, is made: `read_plain` reports it as an unknown key.
+    """
+    *sections, last = name.split(".")
+    for section in sections:
+        data[section] = dict(part) if isinstance(part := data.get(section), Mapping) else {}
+        data = data[section]
+    data[last] = value

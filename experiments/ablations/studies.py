@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from ...adapters.procgen import GAMES
 from ..config import TrainConfig, find_config
-from ..config_file import plain, read_config, read_section, read_yaml
+from ..config_file import plain, read_config, read_section, read_yaml, set_value
 from ..errors import unknown
 
 #: The studies that come with the package.
@@ -85,17 +85,10 @@ def ablation_config(study: str, game: str, variant: str, base: TrainConfig | Non
     base = read_config(TrainConfig, find_config(chosen.config)) if base is None else base
     data = plain(base)
     for key, value in {**chosen.common, **chosen.variants[variant]}.items():
-        _change(data, key.split("."), value)
+        set_value(data, key, deepcopy(value))
     config = read_section(TrainConfig, data, f"{study}.{variant}")
     namespace, slash, _ = config.env.id.rpartition("/")
     return replace(config, env=replace(config.env, id=f"{namespace}{slash}{game}"))
-
-
-def _change(data: dict[str, Any], keys: list[str], value: Any) -> None:
-    *sections, last = keys
-    for name in sections:
-        data = data[name]
-    data[last] = deepcopy(value)
 
 
 def _known(what: str, name: str, known: Iterable[str], where: str) -> None:

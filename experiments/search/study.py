@@ -18,11 +18,10 @@ from rich.console import Console
 from sqlalchemy.exc import SQLAlchemyError
 
 from ...trainers import RunLockedError, read_metrics, run_lock
-from ..config_file import plain
+from ..config_file import plain, value_of
 from ..errors import UserError
 from ..queue import RunQueue, TrainingJob
 from .objective import REPORTS, objective_of, parts_done, running_values, scored
-from .parameters import value_of
 from .settings import SEARCH, STORAGE, Pruner, SearchSettings, open_search
 
 #: Seconds between looks at the metrics of running trials.
