@@ -19,8 +19,7 @@ from typing import Any, Literal
 import yaml
 
 from ...files import replace_file
-from ...policies import checkpoint_paths, step_of
-from ...policies.checkpoint import read_stored
+from ...policies import checkpoint_paths, read_metadata, step_of
 from ...ragged import available_cores
 from ..config import RUN_CONFIG, TrainConfig, read_run_config
 from ..config_file import read_yaml, to_yaml
@@ -78,7 +77,7 @@ def record_of(folder: Path, config: TrainConfig, case: str, network: str, seed: 
     steps, seconds = 0, 0.0
     if paths := checkpoint_paths(folder / "checkpoints"):
         try:
-            metadata = read_stored(paths[-1], _no_tensors, only="checkpoint").metadata
+            metadata = read_metadata(paths[-1])
             steps, seconds = step_of(paths[-1]), float(metadata["elapsed_seconds"])
             if not 0 <= seconds < math.inf:
                 raise ValueError(f"elapsed_seconds: expected seconds of training, got {seconds}")
@@ -124,10 +123,6 @@ def _run_folders(directory: Path) -> list[Path]:
         raise UserError(f"{directory}: expected a folder, got none")
     paths = (directory / RUNS).glob(f"*/*/*/{RUN_CONFIG}")
     return [path.parent for path in paths if path.parent.name.isdecimal()]
-
-
-def _no_tensors(content: bytes) -> dict[str, Any]:
-    raise AssertionError("only the metadata is read")
 
 
 def last_metrics(folder: Path) -> dict[str, Any]:
