@@ -10,8 +10,8 @@ from typing import Any
 import tyro
 
 from ..datasets import DatasetError, EntityDataset, replay
-from ..envs import named_code
 from ..experiments import EnvConfig, Pairs, UserError, make_environments, parse
+from ..experiments.config import check_names_no_code
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,6 @@ def _environment(chosen: ReplayArguments, metadata: Mapping[str, Any]) -> EnvCon
         raise UserError(
             f"{chosen.data}: metadata: expected kwargs and a number of lanes, got {kwargs!r} and {lanes!r}"
         )
-    if chosen.env is None and (named := named_code([env, kwargs])):
-        raise UserError(
-            f"{chosen.data} names code of this machine, which may be anything: {', '.join(map(repr, named))}."
-            f" If you know it, confirm it with --env {env}"
-        )
+    if chosen.env is None:
+        check_names_no_code(chosen.data, [env, kwargs], f"--env {env}")
     return EnvConfig(chosen.env or str(env), lanes, {**kwargs, **chosen.kwargs})

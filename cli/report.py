@@ -9,7 +9,7 @@ from typing import Any
 
 import tyro
 
-from ..experiments import RUN_CONFIG, UserError, is_microrts, parse
+from ..experiments import RUN_CONFIG, UserError, is_microrts, is_procgen, parse
 from ..experiments.queue import EXPERIMENT, RunRecord, read_experiment, read_sound_runs
 from ..experiments.reports import (
     NETWORK_NAMES,
@@ -141,6 +141,6 @@ def _kind_by_environments(records: Sequence[RunRecord]) -> str | None:
     ids = {record.config.env.id for record in records}
     if all(is_microrts(env_id) for env_id in ids):
         return "microrts"
-    if all(env_id.removeprefix("entitize/").startswith("Procgen") for env_id in ids):
+    if all(is_procgen(env_id) for env_id in ids):
         return "procgen"
     return None

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .environments import check_series as check_series
     from .environments import held_out as held_out
     from .environments import is_microrts as is_microrts
+    from .environments import is_procgen as is_procgen
     from .environments import make_environments as make_environments
     from .environments import played as played
     from .environments import settings_of as settings_of

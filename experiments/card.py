@@ -35,7 +35,7 @@ from .config import RUN_CONFIG, UNNAMED, TrainConfig, read_run_outline
 from .config_file import to_yaml
 from .environments import EnvConfig
 from .errors import UserError
-from .microrts.match_plan import has_played
+from .microrts.match_plan import RESULTS, has_played
 
 CARD = "README.md"
 _log = logging.getLogger(__name__)
@@ -240,12 +240,12 @@ def _front_matter(
 
 def _matches(run: Path, checkpoint: Path) -> str:
     """Return the table of `entitize eval microrts`, if the run has one of this checkpoint."""
-    table = run / "eval_microrts" / "table.md"
+    table = (run / RESULTS).with_name("table.md")
     try:
         text = read_regular(table).decode().strip()
     except (OSError, UnicodeDecodeError):
         return ""
-    if not has_played(checkpoint, table.with_name("results.jsonl")):
+    if not has_played(checkpoint, run / RESULTS):
         _log.warning("%s is not known to be of %s, and is left out of the card", table, checkpoint)
         return ""
     return f"\n### Games against bots (`entitize eval microrts`)\n\n{text}\n"

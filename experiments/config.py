@@ -19,7 +19,7 @@ from ..policies.rogue_net import RogueNetConfig
 from ..suggestions import did_you_mean
 from ..trainers import Detail, PPOConfig, TrackerName
 from .arguments import Pairs
-from .config_file import ConfigError, read_plain, read_yaml
+from .config_file import ConfigError, read_plain, read_yaml, value_of
 from .environments import EnvConfig, EvalConfig
 from .errors import UserError
 from .network_options import ROGUE_NET, Network, check_options
@@ -175,7 +175,9 @@ def read_run_config(run: Path, env: EnvChoice | None = None) -> TrainConfig:
     if isinstance(data, Mapping):
         env = env or EnvChoice()
         if env.id is None and is_card(run):
-            _check_names_no_code(run, data)
+            named = [data.get("env"), data.get("eval")]
+            id_ = value_of(data, "env.id") or "ENVIRONMENT"
+            check_names_no_code(run / RUN_CONFIG, named, f"--env.id {id_}")
         data = _with_environment(run, data, env)
         _check_network(run, data)
     return _as_config(run, data)
@@ -186,18 +188,18 @@ def is_card(run: Path) -> bool:
     return (run / METADATA).is_file()
 
 
-def _check_names_no_code(run: Path, data: Mapping[str, Any]) -> None:
-    """Check that the environment in `data` is made without functions or modules that `data` names.
+def check_names_no_code(path: Path, data: Any, flag: str) -> None:
+    """Check that `data`, read from `path`, names no functions or modules.
+
+    Making an environment of it would import and call them. `flag` is how the user confirms them.
 
     Raises:
-        UserError: one is named: making the environment would import and call it.
+        UserError: one is named.
     """
-    env = data.get("env")
-    if named := named_code([env, data.get("eval")]):
-        id_ = env.get("id") if isinstance(env, Mapping) else None
+    if named := named_code(data):
         raise UserError(
-            f"{run / RUN_CONFIG} names code of this machine, which may be anything:"
-            f" {', '.join(map(repr, named))}. If you know it, confirm it with --env.id {id_ or 'ENVIRONMENT'}"
+            f"{path} names code of this machine, which may be anything: {', '.join(map(repr, named))}."
+            f" If you know it, confirm it with {flag}"
         )
 
 

@@ -97,6 +97,11 @@ def is_microrts(env_id: str) -> bool:
     return env_id.removeprefix("entitize/").startswith((_NAMESPACE, _GYMNASIUM_ID))
 
 
+def is_procgen(env_id: str) -> bool:
+    """Return True if `entitize.make_vec` makes games of Procgen for this id."""
+    return env_id.removeprefix("entitize/").startswith("Procgen")
+
+
 def boards_of(env_id: str, kwargs: Mapping[str, Any]) -> list[Map]:
     """Return the maps of an environment of μRTS that can be made."""
     named = env_id.removeprefix("entitize/")
@@ -164,8 +169,7 @@ def held_out(env: EnvConfig, evaluation: EvalConfig) -> tuple[EnvConfig, str]:
     """
     kwargs = {**env.kwargs, **evaluation.kwargs}
     told = f"seed {evaluation.seed}"
-    is_procgen = env.id.removeprefix("entitize/").startswith("Procgen")
-    if is_procgen and "start_level" not in evaluation.kwargs:
+    if is_procgen(env.id) and "start_level" not in evaluation.kwargs:
         told = "levels drawn from all, as in training"
         trained = int(env.kwargs.get("num_levels", 0))
         if not trained and evaluation.kwargs.get("num_levels"):

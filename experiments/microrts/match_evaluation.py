@@ -18,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ..errors import UserError
 from .match_plan import MicroRTSEvalArguments, make_plan
 from .match_scores import report, score_all
-from .matches import MatchJob, MatchPlayer, MatchSettings, PlayedMatches, ResultsFile
+from .matches import MatchJob, MatchPlayer, MatchSettings, PlayedMatches
 
 #: Seconds that a worker is given to end by itself.
 _PATIENCE = 5.0
@@ -147,7 +147,7 @@ def evaluate_matches(chosen: MicroRTSEvalArguments) -> None:
         UserError: as `make_plan` and `play_jobs`; finished games are kept.
     """
     plan = make_plan(chosen)
-    results = ResultsFile(plan.out / "results.jsonl", plan.identity)
+    results = plan.results()
     console = Console()
     workers = (os.cpu_count() or 1) if chosen.workers is None else chosen.workers
     try:

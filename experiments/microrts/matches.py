@@ -11,7 +11,7 @@ import os
 import time
 import warnings
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -264,23 +264,17 @@ class ResultsFile:
         return [job for job in jobs if job not in self._done]
 
     def _read(self, head: dict[str, Any]) -> None:
-        content = self.path.read_bytes()
-        whole = content[: content.rfind(b"\n") + 1]
-        lines = whole.splitlines()
+        lines, size = _whole_lines(self.path)
         if not lines:
             raise UserError(f"{self.path} holds no results of `entitize eval microrts`")
         try:
             self._compare(json.loads(lines[0]), head)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UserError(f"{self.path} holds no results of `entitize eval microrts`: {error!r}") from error
-        for number, line in enumerate(lines[1:], 2):
-            try:
-                played = PlayedMatches.from_json(json.loads(line))
-            except (ValueError, KeyError, TypeError, RecursionError) as error:
-                raise UserError(f"{self.path}, line {number}: no finished job ({error!r})") from error
+        for played in _jobs(self.path, lines):
             self._done.setdefault(played.job, played)
-        if whole != content:
-            os.truncate(self.path, len(whole))
+        if size != self.path.stat().st_size:
+            os.truncate(self.path, size)
 
     def _compare(self, found: Mapping[str, Any], head: Mapping[str, Any]) -> None:
         if found["format"] != FORMAT:
@@ -290,6 +284,32 @@ class ResultsFile:
                 f"{self.path} holds games by other settings: {differ}. They are not mixed: give"
                 " another --out, or move that folder away"
             )
+
+
+def read_played(path: Path) -> list[PlayedMatches]:
+    """Return the finished jobs in a file of results, each game once; none where there is no file.
+
+    A last line that is still being written is left out.
+
+    Raises:
+        UserError: the file is not one of `entitize eval microrts`, or is damaged.
+    """
+    return distinct_games(_jobs(path, _whole_lines(path)[0])) if path.exists() else []
+
+
+def _whole_lines(path: Path) -> tuple[list[bytes], int]:
+    """Return the lines of a file that are complete, and the bytes that they take."""
+    content = path.read_bytes()
+    size = content.rfind(b"\n") + 1
+    return content[:size].splitlines(), size
+
+
+def _jobs(path: Path, lines: Sequence[bytes]) -> Iterator[PlayedMatches]:
+    for number, line in enumerate(lines[1:], 2):
+        try:
+            yield PlayedMatches.from_json(json.loads(line))
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise UserError(f"{path}, line {number}: no finished job ({error!r})") from error
 
 
 def distinct_games(played: Iterable[PlayedMatches]) -> list[PlayedMatches]:

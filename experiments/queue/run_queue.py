@@ -22,12 +22,10 @@ from rich.table import Table
 
 from ...files import replace_file
 from ...trainers import RunLockedError, clock_time, run_lock
-from ..arguments import parse
 from ..config import RUN_CONFIG
 from ..config_file import to_yaml
 from ..errors import UserError
 from ..microrts.match_plan import MicroRTSEvalArguments, make_plan
-from ..microrts.matches import ResultsFile
 from .run_child import LOCKED
 from .training_jobs import (
     LOG,
@@ -316,10 +314,13 @@ class RunQueue:
     def _games_are_missing(self, job: TrainingJob, folder: Path) -> bool:
         if job.evaluation is None:
             return False
+        flags = job.evaluation
         plan = make_plan(
-            parse(MicroRTSEvalArguments, "eval microrts", [str(folder), *job.evaluation.words()])
+            MicroRTSEvalArguments(
+                folder, games=flags.games, fast=not flags.all_bots, max_steps=flags.max_steps
+            )
         )
-        return bool(ResultsFile(plan.out / "results.jsonl", plan.identity).missing(plan.jobs))
+        return bool(plan.results().missing(plan.jobs))
 
     def _wait_for_others(self, job: TrainingJob) -> None:
         if job.name not in self._locked:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import UserError
+from ..microrts.match_plan import RESULTS
 from ..microrts.match_scores import ALL_BOTS, BOTH_SIDES, METHODS, MatchScore, outcome_panels, score_all
-from ..microrts.matches import PlayedMatches, distinct_games
+from ..microrts.matches import read_played
 from ..microrts.published_microrts import (
     SHOWN,
     SOURCES,
@@ -33,9 +33,6 @@ from .measured_runs import (
 )
 from .network_costs import CostCounter, millions
 from .plots import curve_pictures, outcome_bars, run_panel
-
-#: What `entitize eval microrts RUN` leaves in a run folder.
-RESULTS = Path("eval_microrts", "results.jsonl")
 
 
 def microrts_report(table: RunTable, folder: Path) -> Document:
@@ -73,25 +70,6 @@ def microrts_report(table: RunTable, folder: Path) -> Document:
 # -- games ---------------------------------------------------------------------------------------------------
 
 
-def read_played(run: Path) -> list[PlayedMatches]:
-    """The finished jobs of a run's evaluation; none where there is no evaluation.
-
-    A last line that is still being written is left out.
-
-    Raises:
-        UserError: the file is not one of `entitize eval microrts`, or is damaged.
-    """
-    path = run / RESULTS
-    if not path.exists():
-        return []
-    content = path.read_bytes()
-    lines = content[: content.rfind(b"\n") + 1].splitlines()
-    try:
-        return distinct_games(PlayedMatches.from_json(json.loads(line)) for line in lines[1:])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UserError(f"{path} can't be read: {error!r}") from error
-
-
 def _scores(
     case: str, networks: Mapping[str, Sequence[MeasuredRun]], problems: list[str]
 ) -> list[MatchScore]:
@@ -103,7 +81,7 @@ def _scores(
     for network, runs in networks.items():
         for run in runs:
             try:
-                finished = read_played(run.record.folder)
+                finished = read_played(run.record.folder / RESULTS)
             except UserError as error:
                 problems.append(f"Left out: {error}")
                 continue
