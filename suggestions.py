@@ -19,3 +19,11 @@ def did_you_mean(name: object, known: Iterable[str], count: int = 3) -> str:
     """Return "; did you mean 'x' or 'y'?" for an error about an unknown name, or "" where nothing is near."""
     near = nearest(name, known, count)
     return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+
+
+def unknown(what: str, name: object, known: Iterable[str]) -> str:
+    """Return "unknown `what` 'name'", with the nearest known name, or with all where nothing is near."""
+    names = list(map(str, known))
+    near = nearest(name, names, 1, 0.6)
+    hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}"
+    return f"unknown {what} {name!r}: {hint}"

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from .. import __version__
 from ..envs import ObservationError
 from ..experiments import UserError
-from ..experiments.errors import unknown
+from ..experiments.errors import check_known
 from ..lazy import needs_extra
 from ..process import EFFECTS, is_on
 
@@ -66,8 +66,7 @@ def _run(words: list[str]) -> int:
         print(__version__)
         return 0
     command, *rest = words
-    if command not in COMMANDS:
-        raise unknown("command", command, COMMANDS)
+    check_known("command", command, COMMANDS)
     try:
         for effect in EFFECTS:
             is_on(effect)

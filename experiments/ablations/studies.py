@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -12,7 +12,7 @@ from typing import Any, Literal
 from ...adapters.procgen import GAMES
 from ..config import TrainConfig, find_config
 from ..config_file import plain, read_config, read_section, read_yaml, set_value
-from ..errors import unknown
+from ..errors import check_known
 
 #: The studies that come with the package.
 STUDIES_FILE = Path(__file__).with_name("ablations.yaml")
@@ -66,7 +66,7 @@ def find_study(name: str) -> Study:
     Raises:
         UserError: there is none; the message says which name is nearest.
     """
-    _known("study", name, read_studies(), "")
+    check_known("study", name, read_studies())
     return read_studies()[name]
 
 
@@ -80,8 +80,8 @@ def ablation_config(study: str, game: str, variant: str, base: TrainConfig | Non
             nearest.
     """
     chosen = find_study(study)
-    _known("game", game, chosen.allowed_games(), f" in {study}")
-    _known("variant", variant, chosen.variants, f" of {study}")
+    check_known(f"game of {study}", game, chosen.allowed_games())
+    check_known(f"variant of {study}", variant, chosen.variants)
     base = read_config(TrainConfig, find_config(chosen.config)) if base is None else base
     data = plain(base)
     for key, value in {**chosen.common, **chosen.variants[variant]}.items():
@@ -89,9 +89,3 @@ def ablation_config(study: str, game: str, variant: str, base: TrainConfig | Non
     config = read_section(TrainConfig, data, f"{study}.{variant}")
     namespace, slash, _ = config.env.id.rpartition("/")
     return replace(config, env=replace(config.env, id=f"{namespace}{slash}{game}"))
-
-
-def _known(what: str, name: str, known: Iterable[str], where: str) -> None:
-    names = list(known)
-    if name not in names:
-        raise unknown(what, name, names, where)
