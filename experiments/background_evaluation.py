@@ -22,6 +22,7 @@ from typing import IO
 from rich.console import Console
 
 from ..files import parse_json, replace_file
+from ..process import at_end_of_input
 from ..trainers import (
     PPO,
     RunFolder,
@@ -39,7 +40,7 @@ from ..trainers.runs.trainer_state import capture
 from .config import read_run_config
 from .environments import held_out, make_environments
 from .errors import UserError
-from .networks import load_agent
+from .networks import load_network
 
 #: The niceness of the process: training goes first.
 _NICENESS = 10
@@ -198,7 +199,7 @@ def measure(run: Path, checkpoint: Path) -> dict[str, float]:
     config = read_run_config(run)
     env, _ = held_out(config.env, config.eval)
     with make_environments(env) as venv, thread_count(1):
-        policy, settings = load_agent(checkpoint, venv.single_observation_space), config.eval
+        policy, settings = load_network(checkpoint, venv.single_observation_space), config.eval
         played = evaluate(policy, venv, settings.episodes, settings.deterministic, settings.seed)
     interval = bootstrap_interval(played.returns)
     return {
@@ -212,7 +213,7 @@ def measure(run: Path, checkpoint: Path) -> dict[str, float]:
 
 def main(run: str, checkpoint: str) -> int:
     """Evaluate a checkpoint and write the result; returns the exit code."""
-    threading.Thread(target=_end_with_the_training, daemon=True).start()
+    at_end_of_input(lambda: os._exit(1))  # the training is gone, and the result useless
     if hasattr(os, "nice"):
         os.nice(_NICENESS)
     output = os.dup(1)
@@ -225,12 +226,6 @@ def main(run: str, checkpoint: str) -> int:
     with open(output, "w") as file:
         json.dump(found, file)
     return 0
-
-
-def _end_with_the_training() -> None:
-    """End this process once the one that started it is gone: nobody would take the result."""
-    os.read(0, 1)
-    os._exit(1)
 
 
 if __name__ == "__main__":

@@ -15,10 +15,11 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ...process import at_end_of_input
 from ...trainers import RunLockedError, run_lock
 from ..arguments import parse
 from ..config import read_run_config
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _train(folder: Path, device: str) -> None:
     stop = threading.Event()
-    _at_the_end_of_input(stop.set)
+    at_end_of_input(stop.set)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, frame: stop.set())
     config = read_run_config(folder)
@@ -69,18 +70,9 @@ def _evaluate(folder: Path, words: Sequence[str]) -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
-    _at_the_end_of_input(lambda: os.kill(os.getpid(), signal.SIGINT))
+    at_end_of_input(lambda: os.kill(os.getpid(), signal.SIGINT))
     with run_lock(folder):
         evaluate_matches(parse(MicroRTSEvalArguments, "eval microrts", [str(folder), *words]))
-
-
-def _at_the_end_of_input(stop: Callable[[], None]) -> None:
-    def wait() -> None:
-        while os.read(0, 1024):
-            pass
-        stop()
-
-    threading.Thread(target=wait, daemon=True).start()
 
 
 if __name__ == "__main__":
