@@ -13,9 +13,9 @@ from ..experiments import (
     UserError,
     check_at_least,
     check_new_folder,
+    evaluation_env,
     make_environments,
     parse,
-    played,
     write_card,
 )
 from ..policies import newest_checkpoint
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> None:
     settings = replace(settings, episodes=chosen.episodes or settings.episodes)
     settings = replace(settings, kwargs={**settings.kwargs, **chosen.kwargs}, vary={})
     config = replace(config, eval=settings)  # so that `eval` of the folder plays the same
-    env, told = played(config.env, settings, "held-out", {})
+    env, levels = evaluation_env(config.env, settings, "held-out", {})
     title = chosen.title or chosen.out.resolve().name
     if title == RANDOM:
         raise UserError(f"--title: expected another name than that of the random policy, got {title!r}")
@@ -70,13 +70,13 @@ def main(arguments: Sequence[str]) -> None:
     actions = "the most probable actions" if settings.deterministic else "sampled actions"
     options = "".join(f" {name}={value}" for name, value in settings.kwargs.items())
     protocol = (
-        f"{settings.episodes} whole episodes in {env.num_envs} environments ({told}{options}), a fixed number"
-        f" in each, with {actions}; seed {settings.seed}. `entitize eval` plays the same episodes."
+        f"{settings.episodes} whole episodes in {env.num_envs} environments ({levels}{options}), a fixed"
+        f" number in each, with {actions}; seed {settings.seed}. `entitize eval` plays the same episodes."
     )
     try:
         write_card(chosen.run, checkpoint, chosen.out, config, results, protocol, title, chosen.license)
     except CheckpointError as error:
         raise UserError(str(error)) from error
     rows: list[TableRow] = [(name, {}, result) for name, result in results.items()]
-    Console().print(results_table(title, f"{config.env.id}, {told}", rows))
+    Console().print(results_table(title, f"{config.env.id}, {levels}", rows))
     print(f"{chosen.out}: written")

@@ -13,15 +13,15 @@ from ..adapters.microrts import Map, find_map
 from ..adapters.procgen import GAMES
 from ..experiments import TrainConfig, UserError, check_at_least, parse
 from ..experiments.ablations import Study, ablation_config, find_study, read_studies
-from ..experiments.arguments import split_names
+from ..experiments.arguments import Names
 from ..experiments.config_file import plain, value_of
-from ..experiments.errors import unknown
+from ..experiments.errors import check_known
 from ..experiments.queue import (
     EvaluationFlags,
     QueueFlags,
     TrainingJob,
+    chosen_names,
     configured,
-    names,
     read_base,
     run_jobs,
     split_train_flags,
@@ -44,11 +44,9 @@ class ProcgenArguments(QueueFlags):
     The same command continues after a stop or a kill. Flags after `--` are those of `entitize train`.
     """
 
-    games: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="A,B")] = ()
+    games: Names = ()
     """Games, or all (default)."""
-    net: Annotated[
-        tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(aliases=["--nets"], metavar="A,B")
-    ] = ()
+    net: Annotated[Names, tyro.conf.arg(aliases=["--nets"])] = ()
     """Networks: roguenet (default), roguenet_large, roguenet_reference, impala."""
 
 
@@ -58,10 +56,10 @@ def procgen_jobs(chosen: ProcgenArguments, train_flags: Sequence[str] = ()) -> l
     Raises:
         UserError: there is no such game, network or flag.
     """
-    games = names("game", chosen.games or ["all"], GAMES)
+    games = chosen_names("game", chosen.games or ["all"], GAMES)
     bases = {
         net: read_base(PROCGEN_NETWORKS[net], train_flags)
-        for net in names("network", chosen.net or ["roguenet"], PROCGEN_NETWORKS)
+        for net in chosen_names("network", chosen.net or ["roguenet"], PROCGEN_NETWORKS)
     }
     return [
         TrainingJob(game, network, seed, configured(base, f"Procgen/{game}", seed, chosen))
@@ -94,11 +92,9 @@ class MicroRTSArguments(QueueFlags):
     number of environments needs other opponents: `-- --env.num-envs 12 --env.kwargs opponents=coacAI`.
     """
 
-    maps: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="A,B")] = ()
+    maps: Names = ()
     """Maps (default: 8x8,16x16); NxN is basesWorkersNxN."""
-    net: Annotated[
-        tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(aliases=["--nets"], metavar="A,B")
-    ] = ()
+    net: Annotated[Names, tyro.conf.arg(aliases=["--nets"])] = ()
     """Networks: roguenet, transformer (up to 8x8), transformer_embedding, gridnet, uas, or all (default)."""
     eval_games: int = 100
     """Games against each bot."""
@@ -119,8 +115,8 @@ def microrts_jobs(chosen: MicroRTSArguments, train_flags: Sequence[str] = ()) ->
     Raises:
         UserError: there is no such map, network or flag.
     """
-    boards = _boards(chosen.maps or ("8x8,16x16",))
-    networks = names("network", chosen.net or ["all"], MICRORTS_NETWORKS)
+    boards = _boards(chosen.maps or ("8x8", "16x16"))
+    networks = chosen_names("network", chosen.net or ["all"], MICRORTS_NETWORKS)
     pairs = [
         (board, network)
         for network in networks
@@ -149,8 +145,7 @@ def _config_of(board: Map, network: str) -> str:
     return MICRORTS_NETWORKS[network][0]
 
 
-def _boards(words: Sequence[str]) -> list[Map]:
-    asked = split_names(words)
+def _boards(asked: Sequence[str]) -> list[Map]:
     full = [f"basesWorkers{name}" if re.fullmatch(r"\d+x\d+", name) else name for name in asked]
     try:
         return [find_map(name) for name in dict.fromkeys(full)]
@@ -169,9 +164,9 @@ class AblationArguments(QueueFlags):
 
     study: tyro.conf.Positional[str]
     """The study, e.g. chunk_size."""
-    games: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="A,B")] = ()
+    games: Names = ()
     """Games (default: those of the study), or all that the study allows."""
-    variants: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="A,B")] = ()
+    variants: Names = ()
     """Variants (default: all)."""
 
 
@@ -192,8 +187,8 @@ def ablation_jobs(chosen: AblationArguments, train_flags: Sequence[str] = ()) ->
         UserError: there is no such study, game, variant or flag, or a flag says what is the study's to say.
     """
     study = find_study(chosen.study)
-    games = names("game", chosen.games or study.games, study.allowed_games())
-    variants = names("variant", chosen.variants or ["all"], study.variants)
+    games = chosen_names("game", chosen.games or study.games, study.allowed_games())
+    variants = chosen_names("variant", chosen.variants or ["all"], study.variants)
     base = _base(chosen.study, study, train_flags)
     jobs = []
     for seed in range(chosen.seeds):
@@ -245,8 +240,7 @@ def main(arguments: Sequence[str]) -> int:
         print(_HELP.format(kinds="\n".join(f"  {name:10} {text}" for name, (_, _, text) in KINDS.items())))
         return 0
     kind, *rest = arguments
-    if kind not in KINDS:
-        raise unknown("experiment", kind, KINDS)
+    check_known("experiment", kind, KINDS)
     if kind == "ablation" and not rest:
         print(listing())
         return 0

@@ -56,7 +56,7 @@ def write_report(directory: Path, folder: Path) -> Document:
     Runs that can't be read are named in it, and left out.
 
     Raises:
-        UserError: there are no runs that can be read, it can't be told what kind of experiment it is, or a
+        UserError: there are no runs that can be read, the kind of experiment is unknown, or a
             file can't be written.
     """
     if (directory / RUN_CONFIG).is_file():
@@ -84,9 +84,9 @@ def write_report(directory: Path, folder: Path) -> Document:
 
     def document() -> Document:
         made = _document(kind, table, folder, asked)
-        told = [f"Asked for, and without a run yet: {', '.join(missing)}."] if missing else []
-        told += [f"Can't be read, and left out: {problem}" for problem in problems]
-        return replace(made, paragraphs=[*made.paragraphs, *told])
+        notes = [f"Asked for, and without a run yet: {', '.join(missing)}."] if missing else []
+        notes += [f"Can't be read, and left out: {problem}" for problem in problems]
+        return replace(made, paragraphs=[*made.paragraphs, *notes])
 
     return _written(folder, document)
 

@@ -14,8 +14,8 @@ from .errors import UserError
 T = TypeVar("T")
 
 
-#: The last parts of the names of flags that take NAME=VALUE words.
-_PAIRS = ("kwargs", "view", "vary", "baseline")
+#: The last parts of the names of flags that take several words: `Pairs`, `Series` and `Names`.
+_LISTS = ("kwargs", "view", "vary", "baseline", "bots", "games", "maps", "net", "nets", "variants")
 
 
 def check_at_least(flags: Any, least: int, *names: str) -> None:
@@ -50,26 +50,31 @@ def parse(kind: type[T], command: str, arguments: Sequence[str], default: T | No
 
 
 def _joined(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with NAME=VALUE words of a repeated flag together: tyro takes the last alone."""
+    """Return the arguments with the words of a repeated list flag together: tyro takes the last alone."""
     groups: list[list[str]] = []
-    pairs: dict[str, list[str]] = {}
+    lists: dict[str, list[str]] = {}
     for word in arguments:
         if word.startswith("--") or not groups:
-            groups.append([word])
+            flag, equals, value = word.partition("=")
+            groups.append([flag, value] if equals and _is_list(flag) else [word])
         else:
             groups[-1].append(word)
     joined: list[list[str]] = []
     for group in groups:
         flag, words = group[0], group[1:]
         if flag == "--":
-            pairs = {}
-        if flag.rpartition(".")[2].removeprefix("--") in _PAIRS and words:
-            if flag in pairs:
-                pairs[flag].extend(words)
+            lists = {}
+        if _is_list(flag) and words:
+            if flag in lists:
+                lists[flag].extend(words)
                 continue
-            pairs[flag] = group
+            lists[flag] = group
         joined.append(group)
     return [word for group in joined for word in group]
+
+
+def _is_list(flag: str) -> bool:
+    return flag.rpartition(".")[2].removeprefix("--") in _LISTS
 
 
 def peek(arguments: Sequence[str], *names: str) -> list[str | None]:

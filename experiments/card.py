@@ -147,8 +147,8 @@ def write_card(
 def _copy_policy(checkpoint: Path, out: Path) -> dict[str, Any]:
     """Write the policy of a checkpoint to `out`, and return what the checkpoint says of it."""
     stored = read_checkpoint(checkpoint)
-    told = ("spaces", "policy", "cloning")
-    metadata = {name: stored.metadata[name] for name in told if name in stored.metadata}
+    kept = ("spaces", "policy", "cloning")
+    metadata = {name: stored.metadata[name] for name in kept if name in stored.metadata}
     step = int(stored.metadata["step"])
     written = write_checkpoint(out, step, {"policy": stored.tensors["policy"]}, metadata)
     for file in written.iterdir():
@@ -157,11 +157,11 @@ def _copy_policy(checkpoint: Path, out: Path) -> dict[str, Any]:
     return {**metadata, "step": step}
 
 
-def _training(told: Mapping[str, Any], began_elsewhere: bool) -> str:
-    if "cloning" in told:
-        return f"cloned from recorded play with Entitize, {told['step']:,} steps of it"
+def _training(metadata: Mapping[str, Any], began_elsewhere: bool) -> str:
+    if "cloning" in metadata:
+        return f"cloned from recorded play with Entitize, {metadata['step']:,} steps of it"
     start = ", started from the network of another run" if began_elsewhere else ""
-    return f"trained with Entitize for {told['step']:,} steps{start}"
+    return f"trained with Entitize for {metadata['step']:,} steps{start}"
 
 
 def _of_network(network: Policy) -> dict[str, Any]:

@@ -168,27 +168,27 @@ def held_out(env: EnvConfig, evaluation: EvalConfig) -> tuple[EnvConfig, str]:
     and evaluation draws from all of them too. Other environments only get other seeds.
     """
     kwargs = {**env.kwargs, **evaluation.kwargs}
-    told = f"seed {evaluation.seed}"
+    description = f"seed {evaluation.seed}"
     if is_procgen(env.id) and "start_level" not in evaluation.kwargs:
-        told = "levels drawn from all, as in training"
+        description = "levels drawn from all, as in training"
         trained = int(env.kwargs.get("num_levels", 0))
         if not trained and evaluation.kwargs.get("num_levels"):
             first = int(kwargs.get("start_level", 0))
-            told = f"{kwargs['num_levels']} levels from {first} on, of all that training drew from"
+            description = f"{kwargs['num_levels']} levels from {first} on, of all that training drew from"
         if trained:
             first = int(env.kwargs.get("start_level", 0)) + trained
             kwargs["start_level"] = first
             kwargs["num_levels"] = evaluation.kwargs.get("num_levels", _LEVELS - first)
-            told = f"levels from {first} on, which training did not see"
+            description = f"levels from {first} on, which training did not see"
     num_envs = min(evaluation.num_envs, evaluation.episodes)
-    return with_lanes(replace(env, kwargs=kwargs), num_envs), told
+    return with_lanes(replace(env, kwargs=kwargs), num_envs), description
 
 
 #: Which levels an agent plays.
 Levels = Literal["held-out", "training"]
 
 
-def played(
+def evaluation_env(
     env: EnvConfig, evaluation: EvalConfig, levels: Levels, changes: Mapping[str, Any]
 ) -> tuple[EnvConfig, str]:
     """Return the environments with these `levels` and `changes` of options, and a word on the levels."""

@@ -103,7 +103,7 @@ def _with_size(config: TrainConfig) -> dict[str, Any]:
     return options
 
 
-def load_agent(path: Path, space: EntitySpace | None = None) -> AnyNetwork:
+def load_network(path: Path, space: EntitySpace | None = None) -> AnyNetwork:
     """The network of a run's newest checkpoint, or of a checkpoint folder, for environments of `space`.
 
     `space` may have more entity types and features than those that the network was trained with. Without it

@@ -180,8 +180,8 @@ def _train(
             raise UserError(str(error)) from error
         except (WorkerError, RankError, ActorError) as error:
             place = "" if error.__cause__ is None else where_raised(error.__cause__)
-            told = [str(error), place, _how_to_resume(run)]
-            raise UserError("\n".join(filter(None, told))) from error
+            lines = [str(error), place, _how_to_resume(run)]
+            raise UserError("\n".join(filter(None, lines))) from error
         except KeyboardInterrupt:
             console.print(_how_to_resume(run), highlight=False, soft_wrap=True)
             raise

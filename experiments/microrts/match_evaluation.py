@@ -163,10 +163,10 @@ def evaluate_matches(chosen: MicroRTSEvalArguments) -> None:
         if played := results.everything(plan.jobs):
             report(plan.out, score_all(played, plan.own_weights), plan.identity, played, console)
         done = _games(one.job for one in results.of(plan.jobs))
-        told = f"{plan.out}: {done} of {_games(plan.jobs)} games"
+        summary = f"{plan.out}: {done} of {_games(plan.jobs)} games"
         if others := _games(one.job for one in played) - done:
-            told += f"; the tables also have {others} of earlier commands"
-        console.print(told, highlight=False, soft_wrap=True)
+            summary += f"; the tables also have {others} of earlier commands"
+        console.print(summary, highlight=False, soft_wrap=True)
 
 
 def _games(jobs: Iterable[MatchJob]) -> int:

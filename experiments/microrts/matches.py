@@ -20,12 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...adapters.microrts import REWARDS, MicroRTSVectorEnv
+from ...envs import EntityBatch
 from ...envs.vector.episode_counts import episode_quota
 from ...files import replace_file
-from ...ragged import RaggedArray, concatenate
+from ...policies import ActResult
+from ...ragged import concatenate
 from ...trainers import Actor, RandomActor, thread_count
 from ..errors import UserError, differences
-from ..networks import RANDOM, load_agent
+from ..networks import RANDOM, load_network
 from .published_microrts import SEARCH_BOTS
 
 #: Lanes played at once, and games per job. A search bot's thinking is what takes the time, lanes side by side
@@ -117,17 +119,18 @@ def plan_jobs(
 
 
 class Duel:
-    """Two agents as one, where lanes play each other: the first has the lanes `own`, the second the rest."""
+    """Two agents as one `Actor`, in lanes that play each other: the first has `own`, the second the rest."""
 
     def __init__(self, agent: Actor, other: Actor, own: NDArray[np.int64], num_lanes: int) -> None:
         others = np.setdiff1d(np.arange(num_lanes), own)
         self._parts = ((agent, own), (other, others))
         self._order = np.argsort(np.concatenate([own, others]))
 
-    def act(self, batch: Any, rng: np.random.Generator, deterministic: bool) -> dict[str, RaggedArray]:
-        """The actions of all lanes."""
+    def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
+        """Choose the actions of all lanes; without log-probabilities, and with values of 0."""
         given = [agent.act(batch.gather(lanes), rng, deterministic).actions for agent, lanes in self._parts]
-        return {name: concatenate([part[name] for part in given]).gather(self._order) for name in given[0]}
+        actions = {name: concatenate([part[name] for part in given]).gather(self._order) for name in given[0]}
+        return ActResult(actions, {}, np.zeros(len(batch), np.float32))
 
 
 class MatchPlayer:
@@ -151,9 +154,10 @@ class MatchPlayer:
         if is_duel:
             lanes = {"num_envs": 2 * job.lanes, "selfplay": 2 * job.lanes}
         with thread_count(1), MicroRTSVectorEnv(job.map, **lanes, **settings.options) as venv:
-            agent = self._agent(job.agent, job.map, venv)
-            duel = Duel(agent, self._agent(job.bot, job.map, venv), own, venv.num_envs) if is_duel else None
-            games = play_games(agent, duel, venv, own, job.games, settings.deterministic, seed)
+            actor = self._agent(job.agent, job.map, venv)
+            if is_duel:
+                actor = Duel(actor, self._agent(job.bot, job.map, venv), own, venv.num_envs)
+            games = play_games(actor, venv, own, job.games, settings.deterministic, seed)
         failures = [game.failure for game in games if game.failure is not None]
         outcomes, steps = [game.outcome for game in games], [game.steps for game in games]
         rewards = [game.rewards for game in games]
@@ -164,7 +168,7 @@ class MatchPlayer:
             return RandomActor(venv.single_action_space)
         if (name, board) not in self._agents:
             path = self.settings.checkpoints[name]
-            self._agents[name, board] = load_agent(path, venv.single_observation_space)
+            self._agents[name, board] = load_network(path, venv.single_observation_space)
         return self._agents[name, board]
 
 
@@ -179,26 +183,22 @@ class PlayedGame:
 
 
 def play_games(
-    agent: Actor,
-    duel: Duel | None,
+    actor: Actor,
     venv: MicroRTSVectorEnv,
     own: NDArray[np.int64],
     games: int,
     deterministic: bool,
     seed: int,
 ) -> list[PlayedGame]:
-    """Whole games of the lanes `own`, each lane's number fixed beforehand (see `trainers.evaluate`)."""
+    """Return whole games of the lanes `own`, a fixed number of each lane (see `trainers.evaluate`)."""
     rng = np.random.default_rng(seed)
     quota = dict(zip(own.tolist(), episode_quota(games, len(own)).tolist(), strict=True))
     played: dict[int, list[PlayedGame]] = {lane: [] for lane in quota}
     rewards, steps = np.zeros((venv.num_envs, len(REWARDS))), np.zeros(venv.num_envs, np.int64)
     batch, _ = venv.reset(seed=seed)
     while any(len(played[lane]) < count for lane, count in quota.items()):
-        if duel is None:
-            actions = agent.act(batch, rng, deterministic).actions
-        else:
-            actions = duel.act(batch, rng, deterministic)
-        with warnings.catch_warnings():  # of bots that fail: the table tells of them
+        actions = actor.act(batch, rng, deterministic).actions
+        with warnings.catch_warnings():  # of bots that fail: the table reports them
             warnings.filterwarnings("ignore", "MicroRTS env")
             batch, _, terminated, truncated, info = venv.step(actions)
         rewards += info["raw_rewards"]

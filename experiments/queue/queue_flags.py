@@ -14,10 +14,10 @@ import tyro
 from ...ragged import available_cores
 from ...trainers import PPOConfig
 from ...trainers.learners import find_device
-from ..arguments import check_at_least, parse, split_names
+from ..arguments import check_at_least, parse
 from ..config import TrainArguments, TrainConfig, find_config, with_flags_over_file
 from ..config_file import read_config
-from ..errors import UserError, unknown
+from ..errors import UserError, check_known
 from .run_queue import RunQueue
 from .training_jobs import TrainingJob, open_experiment
 
@@ -160,21 +160,20 @@ def configured(
     return replace(base, env=env, ppo=ppo, max_minutes=flags.max_minutes or base.max_minutes)
 
 
-def names(what: str, words: Sequence[str], known: Iterable[str]) -> list[str]:
-    """Names out of words such as "maze,heist"; "all" are all that are known.
+def chosen_names(what: str, names: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Return the names, each once; "all" are all that are known.
 
     Raises:
         UserError: one is unknown (the nearest is suggested), or there is none.
     """
     known = list(known)
     chosen: list[str] = []
-    for name in split_names(words):
+    for name in names:
         if name == "all":
             chosen += known
-        elif name in known:
-            chosen.append(name)
         else:
-            raise unknown(what, name, known)
+            check_known(what, name, known)
+            chosen.append(name)
     if not chosen:
         raise UserError(f"{what}: expected at least one of {', '.join(known)}, got none")
     return list(dict.fromkeys(chosen))

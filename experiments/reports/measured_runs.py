@@ -161,8 +161,8 @@ def state(row: Mapping[str, Any]) -> str:
     return f"{done}unfinished: {short_steps(row['steps_min'])} of {short_steps(row['steps_asked'])}"
 
 
-def steps_told(row: Mapping[str, Any]) -> str:
-    """The steps of the runs of a row."""
+def steps_taken(row: Mapping[str, Any]) -> str:
+    """Return the steps of the runs of a row, as text."""
     low, high = short_steps(row["steps_min"]), short_steps(row["steps_max"])
     return low if low == high else f"{low} to {high}"
 
@@ -175,8 +175,8 @@ def short_steps(steps: float) -> str:
     return f"{steps:g}"
 
 
-def number(value: float | None, digits: int = 2) -> str:
-    """A number for people; a dash where there is none."""
+def format_number(value: float | None, digits: int = 2) -> str:
+    """Return a number as text, with digits in groups of three; a dash where there is none."""
     return "–" if value is None or np.isnan(value) else f"{value:,.{digits}f}"
 
 
@@ -184,8 +184,8 @@ def spread(row: Mapping[str, Any], name: str, digits: int = 2) -> str:
     """The mean of a value with its bounds, where there are any."""
     mean, low, high = (row.get(f"{name}_{part}") for part in ("mean", "low", "high"))
     if low is None or high is None or np.isnan(low) or row.get("seeds") == 1:
-        return number(mean, digits)
-    return f"{number(mean, digits)} [{number(low, digits)}, {number(high, digits)}]"
+        return format_number(mean, digits)
+    return f"{format_number(mean, digits)} [{format_number(low, digits)}, {format_number(high, digits)}]"
 
 
 def bin_width(curves: Sequence[Curve], smallest: int) -> int:
@@ -239,7 +239,7 @@ def _from(curve: MeanCurve, start: int) -> Curve:
     return Curve(curve.steps[later], curve.mean[later])
 
 
-_TOLD = ("version", "commit", "processor", "cores", "gpu", "torch")
+_ORIGIN = ("version", "commit", "processor", "cores", "gpu", "torch")
 
 _COLUMNS = (
     ReportColumn("code", lambda row: f"{row['version']}, {row['commit'] or 'no checkout'}", is_text=True),
@@ -248,7 +248,7 @@ _COLUMNS = (
     ReportColumn("GPU", lambda row: row["gpu"] or "–", is_text=True),
     ReportColumn("torch", lambda row: row["torch"], is_text=True),
     ReportColumn("runs", lambda row: str(row["runs"])),
-    ReportColumn("hours of training, together", lambda row: number(row["hours"])),
+    ReportColumn("hours of training, together", lambda row: format_number(row["hours"])),
 )
 
 
@@ -261,7 +261,7 @@ def origin_section(table: RunTable) -> Section:
         if part is None:
             unknown += 1
             continue
-        values = {name: getattr(part, name) for name in _TOLD}
+        values = {name: getattr(part, name) for name in _ORIGIN}
         row = rows.setdefault(tuple(values.values()), {**values, "runs": 0, "hours": 0.0})
         row["runs"] += 1
         row["hours"] += run.seconds / 3600

@@ -23,13 +23,13 @@ from .document import Document, Picture, ReportColumn, ReportTable, Row, Section
 from .measured_runs import (
     MeasuredRun,
     RunTable,
+    format_number,
     network_name,
-    number,
     origin_section,
     progress,
     spread,
     state,
-    steps_told,
+    steps_taken,
 )
 from .network_costs import CostCounter, millions
 from .plots import curve_pictures, outcome_bars, run_panel
@@ -149,13 +149,13 @@ _COLUMNS = (
     ReportColumn("tied %", lambda row: percent(row, "ties")),
     ReportColumn("lost %", lambda row: percent(row, "losses")),
     ReportColumn("bots", lambda row: str(row["bots"] or "–")),
-    ReportColumn("games", lambda row: number(row["games"], 0)),
+    ReportColumn("games", lambda row: format_number(row["games"], 0)),
     ReportColumn("shaped return", lambda row: spread({**row, "seeds": 0}, "shaped_return", 1)),
-    ReportColumn("hours of training", lambda row: number(row["hours"])),
-    ReportColumn("steps", lambda row: "–" if row["source"] else steps_told(row)),
+    ReportColumn("hours of training", lambda row: format_number(row["hours"])),
+    ReportColumn("steps", lambda row: "–" if row["source"] else steps_taken(row)),
     ReportColumn("seeds", lambda row: str(row.get("seeds", "–"))),
-    ReportColumn("samples/s", lambda row: number(row.get("samples_per_second"), 0)),
-    ReportColumn("parameters", lambda row: number(row.get("parameters"), 0)),
+    ReportColumn("samples/s", lambda row: format_number(row.get("samples_per_second"), 0)),
+    ReportColumn("parameters", lambda row: format_number(row.get("parameters"), 0)),
     ReportColumn("million multiply-adds per step", lambda row: millions(row.get("multiply_adds"))),
     ReportColumn("state", lambda row: "published" if row["source"] else state(row), is_text=True),
 )
@@ -211,8 +211,8 @@ def _bot_table(case: str, scores: Sequence[MatchScore], published: Sequence[Publ
                     row |= interval_values(f"{score.agent} {name}", getattr(score, name))
         for agent in published:
             rates = agent.overall if bot == ALL_BOTS else agent.rates.get(bot)
-            told = f" ({agent.num_bots} bots)" if bot == ALL_BOTS else ""
-            row[f"{agent.name} ({agent.source})"] = None if rates is None else f"{rates}{told}"
+            bots = f" ({agent.num_bots} bots)" if bot == ALL_BOTS else ""
+            row[f"{agent.name} ({agent.source})"] = None if rates is None else f"{rates}{bots}"
         rows.append(row)
     agents = list(dict.fromkeys(score.agent for score in scores))
     columns = [ReportColumn("bot", lambda row: row["bot"], is_text=True)]
@@ -220,9 +220,9 @@ def _bot_table(case: str, scores: Sequence[MatchScore], published: Sequence[Publ
     names = [f"{agent.name} ({agent.source})" for agent in published]
     columns += [ReportColumn(name, lambda row, name=name: row[name] or "–") for name in names]  # type: ignore[misc]
     notes = [f"{agent.source}: {SOURCES[agent.source]}; {agent.games} games per bot." for agent in published]
-    told = "Brackets: Wilson's 95 % interval of the share of wins. A published number alone is that of wins."
+    note = "Brackets: Wilson's 95 % interval of the share of wins. A published number alone is that of wins."
     return ReportTable(
-        f"bots_{case}", f"Against each bot on {case}", rows, columns, [told, *dict.fromkeys(notes)]
+        f"bots_{case}", f"Against each bot on {case}", rows, columns, [note, *dict.fromkeys(notes)]
     )
 
 

@@ -24,7 +24,7 @@ from ..microrts.published_microrts import Rates
 from ..statistics.aggregates import Profile
 from ..statistics.curves import Curve, MeanCurve
 from .document import Picture, Row
-from .measured_runs import MeasuredRun, curves_and_tails, steps_told
+from .measured_runs import MeasuredRun, curves_and_tails, steps_taken
 
 #: Colours that people with any colour vision tell apart (Okabe & Ito 2008).
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9")
@@ -249,7 +249,7 @@ def beside_published(path: Path, rows: Sequence[Row], names: Mapping[str, str]) 
 
 
 def _game_label(game: str, rows: Sequence[Row]) -> str:
-    return f"{game} ({', '.join(dict.fromkeys(map(steps_told, rows)))})"
+    return f"{game} ({', '.join(dict.fromkeys(map(steps_taken, rows)))})"
 
 
 def intervals(path: Path, panels: Mapping[str, Mapping[str, Interval]], title: str) -> None:

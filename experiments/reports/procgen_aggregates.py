@@ -27,8 +27,8 @@ from .measured_runs import (
     MeasuredRun,
     RunTable,
     bin_width,
+    format_number,
     network_name,
-    number,
     rollout_size,
     short_steps,
     spread,
@@ -224,7 +224,7 @@ def headlines(over_games: Sequence[Mapping[str, Any]]) -> list[str]:
             key=lambda row: (row["games"], row["steps"]),
         )
         where = f"{short_steps(best['steps'])} steps, {counted(best['games'], 'game')}"
-        mean, beside = spread(best, "mean", 3), number(best["published_mean"], 3)
+        mean, beside = spread(best, "mean", 3), format_number(best["published_mean"], 3)
         if not np.isfinite(best["mean_low"]):
             mean += f" (without an interval: a game has fewer than {LEAST_RUNS} runs)"
         lines.append(
@@ -250,8 +250,8 @@ _AGGREGATE_COLUMNS = (
     ReportColumn("games", lambda row: str(row["games"])),
     ReportColumn("runs", lambda row: str(row["runs"])),
     ReportColumn("mean", lambda row: spread(row, "mean", 3)),
-    ReportColumn("IMPALA, published, same games", lambda row: number(row["published_mean"], 3)),
-    ReportColumn("IMPALA, published, 16 games", lambda row: number(row["published_mean_16"], 3)),
+    ReportColumn("IMPALA, published, same games", lambda row: format_number(row["published_mean"], 3)),
+    ReportColumn("IMPALA, published, 16 games", lambda row: format_number(row["published_mean_16"], 3)),
     ReportColumn("interquartile mean", lambda row: spread(row, "iqm", 3)),
     ReportColumn("optimality gap", lambda row: spread(row, "optimality_gap", 3)),
 )

@@ -11,7 +11,15 @@ from ..network_options import ROGUE_NET
 from ..queue.training_jobs import RunRecord, record_of
 from ..statistics.curves import RETURN, Curve, MeanCurve, read_curve
 from .document import Document, Picture, ReportColumn, ReportTable, Row, Section
-from .measured_runs import MeasuredRun, network_name, number, origin_section, progress, state, steps_told
+from .measured_runs import (
+    MeasuredRun,
+    format_number,
+    network_name,
+    origin_section,
+    progress,
+    state,
+    steps_taken,
+)
 from .plots import CurvePanel, learning_curves
 
 
@@ -126,11 +134,11 @@ def _columns(quantity: str) -> list[ReportColumn]:
         ReportColumn("environment", lambda row: row["environment"], is_text=True),
         ReportColumn("network", lambda row: network_name(row["network"]), is_text=True),
         ReportColumn("seed", lambda row: str(row["seed"])),
-        ReportColumn(f"last {quantity}", lambda row: number(row["last"])),
-        ReportColumn("best", lambda row: number(row["best"])),
-        ReportColumn("steps", steps_told),
-        ReportColumn("hours", lambda row: number(row["hours"])),
-        ReportColumn("samples/s", lambda row: number(row["samples_per_second"], 0)),
+        ReportColumn(f"last {quantity}", lambda row: format_number(row["last"])),
+        ReportColumn("best", lambda row: format_number(row["best"])),
+        ReportColumn("steps", steps_taken),
+        ReportColumn("hours", lambda row: format_number(row["hours"])),
+        ReportColumn("samples/s", lambda row: format_number(row["samples_per_second"], 0)),
         ReportColumn("state", _state, is_text=True),
     ]
 

@@ -259,11 +259,11 @@ class TrialSource:
             # Optuna's `Trial.report` is for trials of this process only, not for those of a killed one.
             self.study._storage.set_trial_intermediate_value(trial._trial_id, part, value)
 
-    def _end(self, number: int, state: TrialState, told: str) -> None:
+    def _end(self, number: int, state: TrialState, outcome: str) -> None:
         """End a trial without a result, and give up its runs."""
         self.study.tell(number, state=state)
         self._given_up |= {job.name for job in self._running.pop(number)}
-        self._say(f"trial {number} {told}")
+        self._say(f"trial {number} {outcome}")
 
     def _trial(self, number: int) -> FrozenTrial:
         return self.study.get_trials(deepcopy=False)[number]
