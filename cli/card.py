@@ -18,6 +18,7 @@ from ..experiments import (
     parse,
     write_card,
 )
+from ..experiments.errors import user_errors
 from ..policies import newest_checkpoint
 from ..trainers import CheckpointError, thread_count
 from .agent_flags import AgentFlags
@@ -73,10 +74,8 @@ def main(arguments: Sequence[str]) -> None:
         f"{settings.episodes} whole episodes in {env.num_envs} environments ({levels}{options}), a fixed"
         f" number in each, with {actions}; seed {settings.seed}. `entitize eval` plays the same episodes."
     )
-    try:
+    with user_errors(CheckpointError):
         write_card(chosen.run, checkpoint, chosen.out, config, results, protocol, title, chosen.license)
-    except CheckpointError as error:
-        raise UserError(str(error)) from error
     rows: list[TableRow] = [(name, {}, result) for name, result in results.items()]
     Console().print(results_table(title, f"{config.env.id}, {levels}", rows))
     print(f"{chosen.out}: written")

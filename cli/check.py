@@ -29,6 +29,7 @@ from ..envs import (
 from ..envs.gymnasium_checks import runs_check_env
 from ..envs.registration import find_namespace
 from ..experiments import Pairs, UserError, check_at_least, parse, where_raised
+from ..experiments.errors import user_errors
 
 #: How many lanes of a vector environment are checked.
 _LANES = 3
@@ -94,10 +95,8 @@ def find(env: str, options: dict[str, Any]) -> list[CheckTarget]:
     Raises:
         UserError: there is no such module, attribute or environment, or it takes no such options.
     """
-    try:
+    with user_errors(gymnasium.error.Error):
         makers = resolve(env)
-    except gymnasium.error.Error as error:
-        raise UserError(str(error)) from error
     if makers.is_object and options:
         raise UserError(f"{env} is an object, which takes no options; got {', '.join(options)}")
     if makers.is_function:
@@ -136,10 +135,8 @@ def _check(target: CheckTarget, chosen: CheckArguments) -> None:
     """
     env = target.make()
     if isinstance(env, MultiAgentEnv):
-        try:
+        with user_errors(ImportError):
             from ..adapters.pettingzoo import check_multi_agent_env
-        except ImportError as error:
-            raise UserError(str(error)) from error
         _say(
             f"{target.name} makes {type(env).__name__}, a MultiAgentEnv of {len(env.possible_agents)} agents"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 
@@ -15,7 +15,8 @@ from ..experiments import TrainConfig, UserError, check_at_least, parse
 from ..experiments.ablations import Study, ablation_config, find_study, read_studies
 from ..experiments.arguments import Names
 from ..experiments.config_file import plain, value_of
-from ..experiments.errors import check_known
+from ..experiments.errors import check_known, user_errors
+from ..experiments.network_options import EXPERIMENT_NETWORKS
 from ..experiments.queue import (
     EvaluationFlags,
     QueueFlags,
@@ -28,12 +29,8 @@ from ..experiments.queue import (
 )
 
 #: Name of a network in an experiment -> the configuration that trains it.
-PROCGEN_NETWORKS = {
-    "roguenet": "procgen",
-    "roguenet_large": "procgen_large",
-    "roguenet_reference": "procgen_reference",
-    "impala": "procgen_impala",
-}
+PROCGEN_NETWORKS = {name: known.procgen for name, known in EXPERIMENT_NETWORKS.items() if known.procgen}
+MICRORTS_NETWORKS = {name: known.microrts for name, known in EXPERIMENT_NETWORKS.items() if known.microrts}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +48,7 @@ class ProcgenArguments(QueueFlags):
 
 
 def procgen_jobs(chosen: ProcgenArguments, train_flags: Sequence[str] = ()) -> list[TrainingJob]:
-    """The runs that are asked for.
+    """Return the runs that are asked for.
 
     Raises:
         UserError: there is no such game, network or flag.
@@ -69,17 +66,9 @@ def procgen_jobs(chosen: ProcgenArguments, train_flags: Sequence[str] = ()) -> l
     ]
 
 
-#: Name of a network in an experiment -> the configuration that trains it, and its options.
-MICRORTS_NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
-    "roguenet": ("microrts", {}),
-    "transformer": ("microrts_transformer", {"position": "one_hot"}),
-    "transformer_embedding": ("microrts_transformer", {"position": "embedding"}),
-    "gridnet": ("microrts_gridnet", {}),
-    "uas": ("microrts_uas", {}),
-}
 #: RogueNet has a configuration of its own for maps of at most so many cells.
 _SMALL_MAP, _SMALL_MAP_CONFIG = 64, "microrts_8x8"
-#: Up to so many cells the paper tells them to the TransformerNet one-hot; wider, its heads don't fit.
+#: Up to so many cells `transformer` can encode positions one-hot, as in the paper.
 _ONE_HOT = 64
 
 
@@ -110,7 +99,7 @@ class MicroRTSArguments(QueueFlags):
 
 
 def microrts_jobs(chosen: MicroRTSArguments, train_flags: Sequence[str] = ()) -> list[TrainingJob]:
-    """The runs that are asked for. `transformer` is left out where a map is too large for it.
+    """Return the runs that are asked for. `transformer` is left out where a map is too large for it.
 
     Raises:
         UserError: there is no such map, network or flag.
@@ -124,16 +113,14 @@ def microrts_jobs(chosen: MicroRTSArguments, train_flags: Sequence[str] = ()) ->
         if network != "transformer" or board.width * board.height <= _ONE_HOT
     ]
     if not pairs:
-        raise UserError(
-            "transformer tells at most 64 cells apart; on larger maps there is transformer_embedding"
-        )
+        raise UserError(f"transformer: expected a map of at most {_ONE_HOT} cells. Use transformer_embedding")
     bases = {name: read_base(name, train_flags) for name in {_config_of(*pair) for pair in pairs}}
     evaluation = EvaluationFlags(chosen.eval_games, chosen.all_bots, chosen.eval_max_steps)
     jobs = []
     for seed in range(chosen.seeds):
         for board, network in pairs:
             base = bases[_config_of(board, network)]
-            base = replace(base, baseline={**base.baseline, **MICRORTS_NETWORKS[network][1]})
+            base = replace(base, baseline={**base.baseline, **EXPERIMENT_NETWORKS[network].options})
             config = configured(base, f"MicroRTS/{board.name}", seed, chosen)
             jobs.append(TrainingJob(board.name, network, seed, config, evaluation))
     return jobs
@@ -142,15 +129,13 @@ def microrts_jobs(chosen: MicroRTSArguments, train_flags: Sequence[str] = ()) ->
 def _config_of(board: Map, network: str) -> str:
     if network == "roguenet" and board.width * board.height <= _SMALL_MAP:
         return _SMALL_MAP_CONFIG
-    return MICRORTS_NETWORKS[network][0]
+    return MICRORTS_NETWORKS[network]
 
 
 def _boards(asked: Sequence[str]) -> list[Map]:
     full = [f"basesWorkers{name}" if re.fullmatch(r"\d+x\d+", name) else name for name in asked]
-    try:
+    with user_errors(ValueError, ImportError):
         return [find_map(name) for name in dict.fromkeys(full)]
-    except (ValueError, ImportError) as error:
-        raise UserError(str(error)) from error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +156,7 @@ class AblationArguments(QueueFlags):
 
 
 def listing() -> str:
-    """The studies, what they ask, and where."""
+    """Return the studies with their questions, variants and games, as text."""
     lines = ["usage: entitize experiment ablation STUDY --out DIR [OPTIONS] [-- FLAGS OF TRAIN]"]
     for name, study in read_studies().items():
         others = [variant for variant in study.variants if variant != study.baseline]
@@ -181,10 +166,10 @@ def listing() -> str:
 
 
 def ablation_jobs(chosen: AblationArguments, train_flags: Sequence[str] = ()) -> list[TrainingJob]:
-    """The runs that are asked for.
+    """Return the runs that are asked for.
 
     Raises:
-        UserError: there is no such study, game, variant or flag, or a flag says what is the study's to say.
+        UserError: there is no such study, game, variant or flag, or a flag sets what the study sets.
     """
     study = find_study(chosen.study)
     games = chosen_names("game", chosen.games or study.games, study.allowed_games())
@@ -205,7 +190,7 @@ def _base(name: str, study: Study, train_flags: Sequence[str]) -> TrainConfig:
     before, after = plain(read_base(study.config, ())), plain(base)
     for key in sorted(study.changes()):
         if value_of(before, key) != value_of(after, key):
-            raise UserError(f"{key} is what the study {name} sets, so it can't be given after --")
+            raise UserError(f"{key}: expected none after --, because the study {name} sets it")
     return base
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from .. import __version__
 from ..envs import ObservationError
 from ..experiments import UserError
-from ..experiments.errors import check_known
+from ..experiments.errors import check_known, user_errors
 from ..lazy import needs_extra
 from ..process import EFFECTS, is_on
 
@@ -67,11 +67,9 @@ def _run(words: list[str]) -> int:
         return 0
     command, *rest = words
     check_known("command", command, COMMANDS)
-    try:
+    with user_errors(ValueError):  # before a run starts, not in its first step
         for effect in EFFECTS:
             is_on(effect)
-    except ValueError as error:  # before a run starts, not in its first step
-        raise UserError(str(error)) from error
     try:
         module = importlib.import_module(f"entitize.{COMMANDS[command][0]}")
     except ModuleNotFoundError as error:

@@ -12,6 +12,7 @@ import tyro
 from ..datasets import DatasetError, EntityDataset, replay
 from ..experiments import EnvConfig, Pairs, UserError, make_environments, parse
 from ..experiments.config import check_names_no_code
+from ..experiments.errors import user_errors
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,10 @@ class ReplayArguments:
 def main(arguments: Sequence[str]) -> int:
     """Parse and run the command; returns the exit code."""
     chosen = parse(ReplayArguments, "replay", arguments)
-    try:
+    with user_errors(DatasetError):
         dataset = EntityDataset(chosen.data)
         with make_environments(_environment(chosen, dataset.metadata)) as venv:
             difference = replay(dataset, venv, tolerance=chosen.tolerance)
-    except DatasetError as error:
-        raise UserError(str(error)) from error
     print(f"{len(dataset):,} steps replayed: no difference" if difference is None else difference)
     return 0 if difference is None else 1
 

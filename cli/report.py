@@ -10,9 +10,10 @@ from typing import Any
 import tyro
 
 from ..experiments import RUN_CONFIG, UserError, is_microrts, is_procgen, parse
+from ..experiments.errors import user_errors
+from ..experiments.network_options import EXPERIMENT_NETWORKS
 from ..experiments.queue import EXPERIMENT, RunRecord, read_experiment, read_sound_runs
 from ..experiments.reports import (
-    NETWORK_NAMES,
     Document,
     MeasuredRun,
     RunTable,
@@ -92,10 +93,8 @@ def write_report(directory: Path, folder: Path) -> Document:
 
 
 def _search_report(directory: Path, folder: Path) -> Document:
-    try:
+    with user_errors(ModuleNotFoundError):
         from ..experiments.search import search_report  # Optuna is of an extra
-    except ModuleNotFoundError as error:
-        raise UserError(str(error)) from error
     return _written(folder, lambda: search_report(directory, folder))
 
 
@@ -112,7 +111,11 @@ def _written(folder: Path, make: Callable[[], Document]) -> Document:
 def _run_document(run: MeasuredRun, folder: Path) -> Document:
     """Return the report of a single run; of Procgen or μRTS, that of an experiment with this run."""
     record = run.record
-    if run.has_returns and record.network in NETWORK_NAMES and (kind := _kind_by_environments([record])):
+    if (
+        run.has_returns
+        and record.network in EXPERIMENT_NETWORKS
+        and (kind := _kind_by_environments([record]))
+    ):
         return _document(kind, {record.case: {record.network: [run]}}, folder, {})
     return run_report(run, folder)
 

@@ -11,6 +11,7 @@ import tyro
 from ..adapters.procgen import GAMES
 from ..experiments import TrainConfig, check_at_least, parse
 from ..experiments.arguments import Names, split_names
+from ..experiments.errors import user_errors
 from ..experiments.queue import QueueFlags, configured, places, read_base, split_train_flags
 from ..experiments.search import BEST, SearchSettings, read_parameters, run_search
 from ..experiments.search.settings import Pruner
@@ -77,7 +78,8 @@ def search_settings(chosen: SearchArguments, train_flags: Sequence[str] = ()) ->
     for word in chosen.param:
         name, _, values = word.partition("=")
         if name.strip() == _GAMES:
-            games += split_names([values])
+            with user_errors(ValueError):
+                games += split_names([values])
             words.remove(word)
     base = read_base(chosen.config, train_flags, _OWN_FLAGS)
     base = configured(base, base.env.id, base.ppo.seed, chosen)

@@ -13,7 +13,8 @@ from rich.console import Console
 from ..adapters.programs import ListeningVectorEnv
 from ..adapters.programs.server import TOKEN
 from ..envs import EntityVectorEnv
-from ..experiments import UserError, parse
+from ..experiments import parse
+from ..experiments.errors import user_errors
 from ..policies import CheckpointError
 from ..policies.runtime import Agent, load_agent
 from ..trainers import Shown
@@ -45,11 +46,9 @@ def main(arguments: Sequence[str]) -> None:
     chosen = parse(ServeArguments, "serve", arguments)
     if chosen.token is not None:
         os.environ[TOKEN] = chosen.token
-    try:
+    with user_errors(CheckpointError, ValueError, ImportError):
         agent = load_agent(chosen.run, chosen.seed)
         venv = ListeningVectorEnv(chosen.listen, chosen.games, agent.observation_space, max_wait=0.005)
-    except (CheckpointError, ValueError, ImportError) as error:
-        raise UserError(str(error)) from error
     with venv:
         Console().print(f"{chosen.run} decides on ws://{venv.address}", highlight=False, soft_wrap=True)
         decide(agent, venv, chosen.deterministic)

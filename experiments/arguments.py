@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar, cast
 import tyro
 
 from .config_file import yaml_value
-from .errors import UserError
+from .errors import user_errors
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ def parse(kind: type[T], command: str, arguments: Sequence[str], default: T | No
     Raises:
         UserError: values that don't go together, or are out of their range.
     """
-    try:
+    with user_errors(ValueError, TypeError):  # a dataclass refused the values
         value = tyro.cli(
             kind,
             prog=f"entitize {command}",
@@ -45,8 +45,6 @@ def parse(kind: type[T], command: str, arguments: Sequence[str], default: T | No
             config=(tyro.conf.AvoidSubcommands,),  # optional sections (translation) are the file's to give
         )
         return cast(T, value)
-    except (ValueError, TypeError) as error:  # a dataclass refused the values
-        raise UserError(str(error)) from error
 
 
 def _joined(arguments: Sequence[str]) -> list[str]:
@@ -114,8 +112,15 @@ Pairs = Annotated[dict[str, Any], named_values("NAME=VALUE", yaml_value, str)]
 
 
 def split_names(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the names in words such as "maze,heist"."""
-    return tuple(name.strip() for word in words for name in word.split(",") if name.strip())
+    """Return the names in words such as "maze,heist".
+
+    Raises:
+        ValueError: the words have none.
+    """
+    names = tuple(name.strip() for word in words for name in word.split(",") if name.strip())
+    if words and not names:
+        raise ValueError(f"expected at least one name, got {' '.join(words)!r}")
+    return names
 
 
 #: Names on the command line, with commas or spaces between them: `--maps A,B` or `--maps A B`.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from ..suggestions import unknown
@@ -10,6 +11,15 @@ from ..suggestions import unknown
 
 class UserError(Exception):
     """An error of the user's input; the command line prints its message and exits with code 2."""
+
+
+@contextmanager
+def user_errors(*kinds: type[Exception]) -> Iterator[None]:
+    """Raise exceptions of these kinds as `UserError` with the same message."""
+    try:
+        yield
+    except kinds as error:
+        raise UserError(str(error)) from error
 
 
 def check_known(what: str, name: str, known: Iterable[str]) -> None:

@@ -10,7 +10,7 @@ from ..envs import EntitySpace, EntityVectorEnv
 from ..policies.rogue_net import RogueNetConfig
 from .config import EnvChoice, TrainConfig, UnknownEnvError, read_run_config
 from .environments import EnvConfig, make_environments, with_lanes
-from .errors import UserError
+from .errors import user_errors
 from .network_options import Network
 from .networks import load_network, make_policy
 from .reports import count_entities
@@ -35,10 +35,8 @@ def describe_network(
     env: EnvConfig, network: Network, net: RogueNetConfig, baseline: Mapping[str, Any], venv: EntityVectorEnv
 ) -> str:
     """Describe a network with these options for `venv`, the environments `env`."""
-    try:
+    with user_errors(ValueError):
         config = TrainConfig(env, network, net, baseline=dict(baseline))
-    except ValueError as error:
-        raise UserError(str(error)) from error
     return str(make_policy(config, venv).summary(mean_entities(venv)))
 
 

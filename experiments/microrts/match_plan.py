@@ -16,7 +16,7 @@ from ...trainers import read_checkpoint
 from ..arguments import Names, Pairs, check_at_least
 from ..config import read_run_config
 from ..environments import EnvConfig, boards_of, is_microrts
-from ..errors import UserError, differences
+from ..errors import UserError, differences, user_errors
 from ..networks import RANDOM
 from .matches import MatchJob, MatchSettings, ResultsFile, plan_jobs
 from .published_microrts import ALL_BOTS, SEARCH_BOTS
@@ -119,7 +119,7 @@ def make_plan(chosen: MicroRTSEvalArguments) -> MatchPlan:
     bots = chosen.bots or tuple(bot for bot in ALL_BOTS if not chosen.fast or bot not in SEARCH_BOTS)
     out = chosen.out or (chosen.run or Path()) / RESULTS.parent
     agents: dict[str, Path] = {}
-    try:
+    with user_errors(ValueError, TypeError, ImportError):  # CheckpointError is a ValueError
         check_installed()
         maps = chosen.maps or [board.name for board in boards_of(env.id, env.kwargs)]
         options = _options_of(env, chosen)
@@ -143,8 +143,6 @@ def make_plan(chosen: MicroRTSEvalArguments) -> MatchPlan:
             **{f"option {name}": value for name, value in options.items() if value != usual[name]},
             **{f"checkpoint of {name}": _fingerprint(path) for name, path in agents.items()},
         }
-    except (ValueError, TypeError, ImportError) as error:  # CheckpointError is a ValueError
-        raise UserError(str(error)) from error
     identity |= {"deterministic": chosen.deterministic, "seed": chosen.seed}
     players = [*list(agents)[:1], *([RANDOM] if chosen.random else [])]
     sides = (0, 1) if chosen.side == "both" else (int(chosen.side),)

@@ -164,7 +164,7 @@ def chosen_names(what: str, names: Iterable[str], known: Iterable[str]) -> list[
     """Return the names, each once; "all" are all that are known.
 
     Raises:
-        UserError: one is unknown (the nearest is suggested), or there is none.
+        UserError: one is unknown; the nearest is suggested.
     """
     known = list(known)
     chosen: list[str] = []
@@ -174,6 +174,4 @@ def chosen_names(what: str, names: Iterable[str], known: Iterable[str]) -> list[
         else:
             check_known(what, name, known)
             chosen.append(name)
-    if not chosen:
-        raise UserError(f"{what}: expected at least one of {', '.join(known)}, got none")
     return list(dict.fromkeys(chosen))

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...trainers import RunPart, read_metrics, read_origin
+from ..network_options import EXPERIMENT_NETWORKS, network_title
 from ..procgen.published_procgen import IMPALA_WINDOW
 from ..queue.training_jobs import RunRecord
 from ..statistics.curves import RETURN, Curve, MeanCurve, curve_of, metrics_file, range_curve, whole_number
@@ -17,20 +18,6 @@ from .document import ReportColumn, ReportTable, Section
 
 #: Steps that the returns of a run are averaged over, as the published ones.
 WINDOW = IMPALA_WINDOW
-
-#: What networks are called in tables and pictures; others by the name of their folder.
-NETWORK_NAMES = {
-    "roguenet": "RogueNet",
-    "roguenet_large": "RogueNet, d_model 32",
-    "roguenet_reference": "RogueNet, the reference's settings",
-    "roguenet_normalized": "RogueNet, normalised rewards",
-    "roguenet_fourier": "RogueNet, normalised rewards, Fourier features",
-    "impala": "IMPALA, ours",
-    "transformer": "TransformerNet, ours",
-    "transformer_embedding": "TransformerNet, embedded, ours",
-    "gridnet": "GridNet, ours",
-    "uas": "UAS, ours",
-}
 
 #: Case -> network -> its runs, by seed.
 RunTable: TypeAlias = "Mapping[str, Mapping[str, Sequence[MeasuredRun]]]"
@@ -126,13 +113,8 @@ def run_table(records: Sequence[RunRecord]) -> dict[str, dict[str, list[Measured
 
 
 def _network_order(network: str) -> tuple[int, str]:
-    known = list(NETWORK_NAMES)
+    known = list(EXPERIMENT_NETWORKS)
     return (known.index(network) if network in known else len(known), network)
-
-
-def network_name(network: str) -> str:
-    """Return the display name of a network."""
-    return NETWORK_NAMES.get(network, network)
 
 
 def progress(runs: Sequence[MeasuredRun]) -> dict[str, Any]:
@@ -217,7 +199,7 @@ def curves_and_tails(
             continue
         width = bin_width(own, max(_update_width(run, by_time) for run in shown))
         mean = range_curve(own, width)
-        name = network_name(network)
+        name = network_title(network)
         reached = int(mean.steps[-1]) if len(mean.steps) else 0
         if len(mean.steps):
             curves[name] = mean

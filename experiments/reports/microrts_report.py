@@ -18,13 +18,13 @@ from ..microrts.published_microrts import (
     published_for,
     published_training_for,
 )
+from ..network_options import network_title
 from ..networks import RANDOM
 from .document import Document, Picture, ReportColumn, ReportTable, Row, Section, interval_values
 from .measured_runs import (
     MeasuredRun,
     RunTable,
     format_number,
-    network_name,
     origin_section,
     progress,
     spread,
@@ -139,7 +139,7 @@ def percent(row: Row, name: str) -> str:
 
 
 def _name(row: Row) -> str:
-    return f"{row['network']} ({row['source']})" if row["source"] else network_name(row["network"])
+    return f"{row['network']} ({row['source']})" if row["source"] else network_title(row["network"])
 
 
 _COLUMNS = (
@@ -192,7 +192,7 @@ def _bot_section(scores: Mapping[str, Sequence[MatchScore]], folder: Path) -> Se
             continue
         published = published_for(case, SHOWN)
         tables.append(_bot_table(case, both, published))
-        panels[case] = outcome_panels(both, published, network_name)
+        panels[case] = outcome_panels(both, published, network_title)
     if not tables:
         return Section("Bot by bot", ["No games have been played yet."])
     outcome_bars(folder / "outcomes.png", panels)
@@ -216,7 +216,7 @@ def _bot_table(case: str, scores: Sequence[MatchScore], published: Sequence[Publ
         rows.append(row)
     agents = list(dict.fromkeys(score.agent for score in scores))
     columns = [ReportColumn("bot", lambda row: row["bot"], is_text=True)]
-    columns += [ReportColumn(f"{network_name(agent)}: won/tied/lost %", _cell(agent)) for agent in agents]
+    columns += [ReportColumn(f"{network_title(agent)}: won/tied/lost %", _cell(agent)) for agent in agents]
     names = [f"{agent.name} ({agent.source})" for agent in published]
     columns += [ReportColumn(name, lambda row, name=name: row[name] or "–") for name in names]  # type: ignore[misc]
     notes = [f"{agent.source}: {SOURCES[agent.source]}; {agent.games} games per bot." for agent in published]

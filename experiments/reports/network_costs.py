@@ -13,9 +13,10 @@ from ...policies.rogue_net import impala_cost
 from ..config import TrainConfig
 from ..environments import EnvConfig, make_environments, with_lanes
 from ..errors import UserError
+from ..network_options import network_title
 from ..networks import make_policy
 from .document import ReportColumn, ReportTable, Row, Section
-from .measured_runs import RunTable, format_number, network_name
+from .measured_runs import RunTable, format_number
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ def cost_rows(table: RunTable, counter: CostCounter) -> list[dict[str, Any]]:
 
 _COLUMNS = (
     ReportColumn("game", lambda row: row["game"], is_text=True),
-    ReportColumn("network", lambda row: network_name(row["network"]), is_text=True),
+    ReportColumn("network", lambda row: network_title(row["network"]), is_text=True),
     ReportColumn("parameters", lambda row: format_number(row.get("parameters"), 0)),
     ReportColumn("by the formula", lambda row: format_number(row.get("formula_parameters"), 0)),
     ReportColumn("IMPALA's ÷ these", lambda row: _ratio(row.get("parameters_ratio"))),

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..network_options import network_title
 from ..procgen.published_procgen import (
     IMPALA_MEAN_NORMALISED,
     IMPALA_STEPS,
@@ -28,7 +29,6 @@ from .measured_runs import (
     RunTable,
     bin_width,
     format_number,
-    network_name,
     rollout_size,
     short_steps,
     spread,
@@ -169,7 +169,7 @@ def aggregate_curves(table: RunTable) -> list[AggregateCurves]:
         for network in _networks(table):
             runs = _runs_as_far(table, network, cases)
             if runs:
-                curves[network_name(network)] = _aggregate(runs)
+                curves[network_title(network)] = _aggregate(runs)
         end = max((int(curve.steps[-1]) for curve in curves.values() if len(curve.steps)), default=0)
         known = [game_of(next(iter(table[case].values()))[0]) for case in cases]
         results.append(AggregateCurves(cases, curves, *_published_curve(known, end)))
@@ -228,7 +228,7 @@ def headlines(over_games: Sequence[Mapping[str, Any]]) -> list[str]:
         if not np.isfinite(best["mean_low"]):
             mean += f" (without an interval: a game has fewer than {LEAST_RUNS} runs)"
         lines.append(
-            f"{network_name(network)} at {where}: mean normalised return {mean};"
+            f"{network_title(network)} at {where}: mean normalised return {mean};"
             f" {PUBLISHED}, on the same games: {beside}."
         )
     return lines
@@ -246,7 +246,7 @@ def names_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 _AGGREGATE_COLUMNS = (
     ReportColumn("steps", lambda row: short_steps(row["steps"])),
-    ReportColumn("network", lambda row: network_name(row["network"]), is_text=True),
+    ReportColumn("network", lambda row: network_title(row["network"]), is_text=True),
     ReportColumn("games", lambda row: str(row["games"])),
     ReportColumn("runs", lambda row: str(row["runs"])),
     ReportColumn("mean", lambda row: spread(row, "mean", 3)),
@@ -259,7 +259,7 @@ _AGGREGATE_COLUMNS = (
 _IMPROVEMENT_COLUMNS = (
     ReportColumn("steps", lambda row: short_steps(row["steps"])),
     ReportColumn(
-        "networks", lambda row: f"{network_name(row['first'])} over {network_name(row['second'])}", True
+        "networks", lambda row: f"{network_title(row['first'])} over {network_title(row['second'])}", True
     ),
     ReportColumn("games", lambda row: str(row["games"])),
     ReportColumn("runs", lambda row: f"{row['first_runs']} and {row['second_runs']}"),

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..network_options import network_title
 from ..networks import RANDOM
 from ..procgen.published_procgen import (
     IMPALA_STEPS,
@@ -22,7 +23,6 @@ from .measured_runs import (
     MeasuredRun,
     RunTable,
     format_number,
-    network_name,
     origin_section,
     progress,
     rollout_size,
@@ -78,7 +78,7 @@ def _lead(table: RunTable, rows: Sequence[Mapping[str, Any]]) -> list[str]:
         beside = [row for row in own if row["difference_mean"] is not None]
         better = sum(row["difference_mean"] > 0 for row in beside)
         runs = sum(row["seeds"] for row in own)
-        sentence = f"{network_name(network)}: {counted(runs, 'run')} in {counted(len(own), 'game')}"
+        sentence = f"{network_title(network)}: {counted(runs, 'run')} in {counted(len(own), 'game')}"
         steps = [row["steps_max"] for row in own]
         sentence += f", {steps_taken({'steps_min': min(steps), 'steps_max': max(steps)})} steps."
         if beside:
@@ -204,7 +204,7 @@ def _signed(value: float | None) -> str:
 
 _GAME_COLUMNS = (
     ReportColumn("game", lambda row: row["game"], is_text=True),
-    ReportColumn("network", lambda row: network_name(row["network"]), is_text=True),
+    ReportColumn("network", lambda row: network_title(row["network"]), is_text=True),
     ReportColumn("return [seeds from, to]", lambda row: spread(row, "return")),
     ReportColumn("IMPALA, published, same steps", _published_value),
     ReportColumn("difference", lambda row: _signed(row["difference_mean"])),
@@ -222,7 +222,7 @@ def _game_section(rows: Sequence[Mapping[str, Any]], folder: Path) -> Section:
     pictures = []
     shown = [row for row in rows if row["normalised_mean"] is not None]
     if shown:
-        beside_published(folder / "games.png", shown, {name: network_name(name) for name in names_of(shown)})
+        beside_published(folder / "games.png", shown, {name: network_title(name) for name in names_of(shown)})
         caption = (
             "Normalised returns (0 and 1 are the ends of the range of each game) after the steps in"
             " brackets. Black: published IMPALA at as many steps."
