@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import tyro
 
@@ -29,8 +28,6 @@ class ExportArguments:
     """The run folder, or a checkpoint folder."""
     out: Path
     """The file to write. A JSON file with the names of inputs and outputs is written beside it."""
-    format: Literal["onnx"] = "onnx"
-    """The format of the file."""
     opset: int = LEAST_OPSET
     """Version of ONNX's operators."""
 

@@ -92,7 +92,9 @@ def _help() -> str:
             "",
             *lines,
             "",
-            "Example: entitize train --config procgen --env.id Procgen/coinrun --run runs/coinrun",
+            "Example: entitize train --config procgen --env.id Procgen/coinrun --run runs/coinrun"
+            " --ppo.total-timesteps 1_000_000",
+            "(without the last flag it takes 25 million steps, which is hours).",
             "`entitize COMMAND --help` lists the options of a command.",
         ]
     )

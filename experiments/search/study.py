@@ -34,15 +34,7 @@ STARTUP_TRIALS = 5
 WARM_UP = REPORTS // 4
 
 
-def run_search(
-    settings: SearchSettings,
-    directory: Path,
-    *,
-    trials: int,
-    processes: int,
-    device: str,
-    console: Console | None = None,
-) -> int:
+def run_search(settings: SearchSettings, directory: Path, *, trials: int, processes: int, device: str) -> int:
     """Search until `trials` trials are finished or pruned, those of earlier commands in `directory` included.
 
     Returns:
@@ -51,7 +43,7 @@ def run_search(
     Raises:
         UserError: the folder is of something else or in use, or its storage is damaged.
     """
-    console = console or Console()
+    console = Console()
     try:
         open_search(directory, settings)
         with run_lock(directory):
