@@ -1,4 +1,4 @@
-"""What `entitize.wrap_vec` costs: adapter time per step and env, next to the wrapped environment's own step.
+"""Cost of `entitize.wrap_vec`: adapter time per step and env, next to the wrapped environment's own step.
 
 For each environment one `SyncVectorEnv` (SAME_STEP) of `--num-envs` lanes is stepped in blocks, alternately
 by itself and through the adapter, with legal actions drawn beforehand, so that both meet the same load of the
@@ -147,8 +147,8 @@ def measure_native(
     steps: int,
     seconds: float = math.inf,
 ) -> tuple[float, float]:
-    """As `measure`, for a vector environment of our own of 16 lanes: `step_alone(venv, actions)` plays the
-    actions of each step without it. Time of processes that it has started is part of its own step.
+    """Measure, as `measure` does, a vector environment of our own of 16 lanes: `step_alone(venv, actions)`
+    plays the actions of each step without it. Time of processes that it has started is part of its own step.
     """
     venv = entitize.make_vec(env_id, num_envs=16)
     first, _ = venv.reset(seed=1)
@@ -194,9 +194,9 @@ def step_atari(venv: Any, actions: list[Any]) -> None:
 
 
 def measure_griddly(name: str, blocks: int, steps: int, seconds: float = math.inf) -> tuple[float, float]:
-    """As `measure`, for a game of Griddly, of 16 lanes or a few less: its own step is that of Griddly's
-    environments with an entity observer of the same features and masks, in the same episodes. What ours adds
-    can be negative: it asks the engine for less.
+    """Measure, as `measure` does, a game of Griddly, of 16 lanes or a few less: its own step is that of
+    Griddly's environments with an entity observer of the same features and masks, in the same episodes. What
+    ours adds can be negative: it asks the engine for less.
     """
     players = read_rules(find_game(name)).num_players
     venv = GriddlyVectorEnv(name, 16 // players * players, max_steps=None)

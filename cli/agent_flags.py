@@ -22,7 +22,7 @@ from ..trainers import Actor, RandomActor
 
 @dataclass(frozen=True, kw_only=True)
 class AgentFlags:
-    """Which agent plays, and in which environments."""
+    """The agent that plays, and its environments."""
 
     run: tyro.conf.Positional[Path]
     """The run folder."""

@@ -60,7 +60,7 @@ def main(arguments: Sequence[str]) -> None:
     title = chosen.title or chosen.out.resolve().name
     if title == RANDOM:
         raise UserError(f"--title: expected another name than that of the random policy, got {title!r}")
-    try:  # once: a run that goes on writes others meanwhile
+    try:  # once: a running training writes others meanwhile
         checkpoint = newest_checkpoint(chosen.path)
     except CheckpointError as error:
         raise UserError(str(error)) from error

@@ -31,7 +31,7 @@ from ..envs.registration import find_namespace
 from ..experiments import Pairs, UserError, check_at_least, parse, where_raised
 from ..experiments.errors import user_errors
 
-#: How many lanes of a vector environment are checked.
+#: Number of lanes of a vector environment that are checked.
 _LANES = 3
 
 

@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (UserError, ObservationError) as error:
         print(f"entitize: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # whoever read our output has seen enough, like `head`
+    except BrokenPipeError:  # the reader of our output, such as `head`, has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:

@@ -125,7 +125,7 @@ def _report(chosen: RecordArguments, player: Any) -> None:
     mean = f", mean return {sum(whole) / len(whole):.2f}" if whole else ""
     print(f"{chosen.out}: {len(dataset.decisions):,} steps, {len(whole)} whole episodes{mean}")
     if chosen.bots and player.num_refused:
-        print(f"{player.num_refused:,} of {player.num_orders:,} orders were masked, and became waiting")
+        print(f"{player.num_refused:,} of {player.num_orders:,} actions were masked and replaced by waiting")
 
 
 def _name(chosen: RecordArguments) -> str:

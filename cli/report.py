@@ -129,7 +129,7 @@ def _document(kind: str, table: RunTable, folder: Path, asked: dict[str, Any]) -
 
 
 def _kind_of(records: Sequence[RunRecord], directory: Path) -> str:
-    """The kind, by what the runs are trained in."""
+    """Return the kind of the experiment, by the environments of its runs."""
     kind = _kind_by_environments(records)
     if kind is None:
         ids = {record.config.env.id for record in records}

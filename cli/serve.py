@@ -30,11 +30,11 @@ class ServeArguments:
     run: tyro.conf.Positional[Path]
     """The run folder, or a checkpoint folder."""
     listen: str = "127.0.0.1:7000"
-    """Where games connect, HOST:PORT."""
+    """Address for games to connect to, HOST:PORT."""
     token: str | None = None
-    """What games must send; needed unless HOST is a loopback address (default: ENTITIZE_TOKEN)."""
+    """Token that games must send; needed unless HOST is a loopback address (default: ENTITIZE_TOKEN)."""
     games: int = 64
-    """How many games may play at the same time."""
+    """Maximum number of games at the same time."""
     deterministic: bool = False
     """Take the most probable action instead of sampling."""
     seed: int | None = None

@@ -1,4 +1,4 @@
-"""`entitize train`: train a network as flags and a configuration file say."""
+"""`entitize train`: train a network by flags and a configuration file."""
 
 from __future__ import annotations
 

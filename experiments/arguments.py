@@ -31,7 +31,7 @@ def check_at_least(flags: Any, least: int, *names: str) -> None:
 
 
 def parse(kind: type[T], command: str, arguments: Sequence[str], default: T | None = None) -> T:
-    """`arguments` as the dataclass `kind`; help and unknown flags end the program as tyro does (code 0 or 2).
+    """Parse `arguments` as the dataclass `kind`; help and unknown flags end the program with code 0 or 2.
 
     Raises:
         UserError: values that don't go together, or are out of their range.
@@ -42,7 +42,7 @@ def parse(kind: type[T], command: str, arguments: Sequence[str], default: T | No
             prog=f"entitize {command}",
             args=_joined(arguments),
             default=default,
-            config=(tyro.conf.AvoidSubcommands,),  # optional sections (translation) are the file's to give
+            config=(tyro.conf.AvoidSubcommands,),  # only files have optional sections (translation)
         )
         return cast(T, value)
 
@@ -76,7 +76,7 @@ def _is_list(flag: str) -> bool:
 
 
 def peek(arguments: Sequence[str], *names: str) -> list[str | None]:
-    """The values of the flags `names` before everything is parsed, because they say what the defaults are."""
+    """Return the values of the flags `names` before the others are parsed, because they set the defaults."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     for name in names:
         parser.add_argument(f"--{name}", nargs="?")
@@ -88,7 +88,7 @@ def named_values(metavar: str, read: Callable[[str], Any], show: Callable[[Any],
     """Return the tyro type that reads words of the form `metavar` into a dict.
 
     Args:
-        read: the value out of what stands behind the `=`; raises ValueError.
+        read: makes the value of the text after the `=`; raises ValueError.
         show: the other way.
     """
 

@@ -1,4 +1,4 @@
-"""Evaluation while training goes on, by a process of low priority that plays checkpoints one after the other.
+"""Evaluation during training, by a process of low priority that plays checkpoints one after the other.
 
 python -m entitize.experiments.background_evaluation RUN CHECKPOINT
 
@@ -44,7 +44,7 @@ from .networks import load_network
 
 #: The niceness of the process: training goes first.
 _NICENESS = 10
-#: Seconds between two looks at an evaluation that training waits for.
+#: Seconds between two checks of an evaluation that training waits for.
 _PAUSE = 0.1
 #: Of `metrics.jsonl`: the mean return of an evaluation.
 EVAL_RETURN = "eval/episodic_return"
@@ -148,7 +148,7 @@ class _Evaluation:
 
     def __init__(self, run: Path, checkpoint: Path) -> None:
         self.checkpoint = checkpoint
-        # Files: a pipe that nobody reads stops the process once it is full.
+        # Files: a pipe that is not read blocks the process once it is full.
         self._output, self._errors = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__, str(run), str(checkpoint)],

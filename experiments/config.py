@@ -35,13 +35,13 @@ class OpponentsConfig:
     """Learned opponents where lanes play each other; in a file, `opponents: {}` takes all defaults."""
 
     interval: int = 100_000
-    """Environment steps after which the learner goes into the pool once more."""
+    """Environment steps between two snapshots of the learner."""
     latest_share: float = 0.8
     """Share of the games in which the learner plays all sides itself."""
     max_size: int = 20
-    """How many opponents are kept; of snapshots those that stay spread over the history."""
+    """Number of opponents to keep; of the snapshots, those that are spread most evenly over the history."""
     weighting: Literal["uniform", "hard", "variance"] = "uniform"
-    """How opponents are drawn: all alike, rather those that win, or rather those of equal strength."""
+    """Probabilities of opponents: equal, higher for those that win, or higher for those of equal strength."""
     checkpoints: tuple[str, ...] = ()
     """Run folders (their newest checkpoint) or checkpoints of earlier runs, as further opponents."""
 
@@ -86,12 +86,12 @@ class TrainConfig:
 
 
 def config_names() -> list[str]:
-    """The configurations that come with the package."""
+    """Return the names of the configurations of the package."""
     return sorted(path.stem for path in CONFIGS.glob("*.yaml"))
 
 
 def find_config(name: str) -> Path:
-    """A YAML file by its path, or one that comes with the package by its name (`procgen`).
+    """Return the path of a configuration: a YAML file, or the name of one of the package (`procgen`).
 
     Raises:
         UserError: there is neither.
@@ -161,11 +161,11 @@ class EnvChoice:
     id: str | None = None
     """The environment, e.g. my_game:make_env (default: the run's). Another one has its own options."""
     view: Pairs = field(default_factory=dict)
-    """How observations of a Gymnasium environment become entities (default: as in the run)."""
+    """View that turns observations of a Gymnasium environment into entities (default: the run's)."""
 
 
 def read_run_config(run: Path, env: EnvChoice | None = None) -> TrainConfig:
-    """The configuration of a run, in the environment `env` if given.
+    """Return the configuration of a run, in the environment `env` if given.
 
     Raises:
         UnknownEnvError: neither the run folder nor `env` says which environment it is.

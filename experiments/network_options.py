@@ -83,7 +83,7 @@ def check_options(network: str, net: RogueNetConfig, baseline: Mapping[str, Any]
     """Check that options are given for the chosen network only, and that it has them.
 
     Raises:
-        ValueError: there is no such network, or an option is unknown, wrong, or of a network that isn't used.
+        ValueError: the network or an option is unknown, or an option is wrong or of another network.
     """
     if network == ROGUE_NET:
         if baseline:
@@ -112,7 +112,7 @@ def reads_maps(network: str) -> bool:
 
 
 def baseline_options(network: str, options: Mapping[str, Any]) -> BaselineConfig:
-    """The options of a published network, their types checked.
+    """Return the options of a published network, their types checked.
 
     Raises:
         UserError: one is unknown, missing, of the wrong type or out of its range.

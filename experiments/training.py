@@ -54,7 +54,7 @@ def train(
 ) -> PPO:
     """Train in the folder `run` and return the trainer, its environments closed.
 
-    `detail` is how much the lines of progress say; `given`: see `initial_policy`. Once `stop` is set,
+    `detail` is the length of the lines of progress; `given`: see `initial_policy`. Once `stop` is set,
     training ends after the update at hand, with a checkpoint. `actors` play; None: this process does.
 
     Raises:

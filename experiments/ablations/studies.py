@@ -1,4 +1,4 @@
-"""The studies of `ablations.yaml`: what each asks, and the configuration of each of its runs."""
+"""The studies of `ablations.yaml`: their questions, and the configurations of their runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Study:
     config: str
     """The configuration that variants change, by its name in `configs`."""
     games: tuple[str, ...]
-    """Where the answer matters."""
+    """The games that answer the question."""
     baseline: str
     """The variant that the others are compared with."""
     variants: dict[str, Any]
@@ -34,7 +34,7 @@ class Study:
     common: dict[str, Any] = field(default_factory=dict)
     """Changes that all variants share."""
     other_games: Literal["all", "tiles", "none"] = "all"
-    """Which of Procgen's other games may be asked for: all, those with tiles, or none."""
+    """Other games of Procgen that are allowed: all, those with tiles, or none."""
 
     def __post_init__(self) -> None:
         if self.baseline not in self.variants:
@@ -42,11 +42,11 @@ class Study:
             raise ValueError(f"the baseline {self.baseline!r} is no variant; there are {known}")
 
     def changes(self) -> set[str]:
-        """The dotted keys that are the study's to say."""
+        """Return the dotted keys that the study sets."""
         return {key for part in (self.common, *self.variants.values()) for key in part}
 
     def allowed_games(self) -> list[str]:
-        """The games that may be asked for; those where the answer matters come first."""
+        """Return the allowed games; those that answer the question come first."""
         if self.other_games == "none":
             return list(self.games)
         others = (name for name, game in GAMES.items() if game.tiles or self.other_games == "all")
@@ -55,13 +55,13 @@ class Study:
 
 @cache
 def read_studies() -> Mapping[str, Study]:
-    """All studies by name, in the order of the file."""
+    """Return all studies by name, in the order of the file."""
     data = read_yaml(STUDIES_FILE)
     return {name: read_section(Study, part, name) for name, part in data.items()}
 
 
 def find_study(name: str) -> Study:
-    """The study of that name.
+    """Return the study of that name.
 
     Raises:
         UserError: there is none; the message says which name is nearest.

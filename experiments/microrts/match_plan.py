@@ -1,4 +1,4 @@
-"""Which games `entitize eval microrts` is to play, out of its flags and the run's configuration."""
+"""The games of `entitize eval microrts`, from its flags and the configuration of the run."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _name_of(run: Path, taken: Collection[str]) -> str:
 
 
 def make_plan(chosen: MicroRTSEvalArguments) -> MatchPlan:
-    """The plan of a command.
+    """Return the plan of a command.
 
     Raises:
         UserError: there is no such run, map, bot, option or checkpoint, or they don't go together.
@@ -136,7 +136,7 @@ def make_plan(chosen: MicroRTSEvalArguments) -> MatchPlan:
             agents[rival] = newest_checkpoint(chosen.against)
             bots = (*bots, rival) if chosen.bots or chosen.fast else (rival,)
             out = chosen.out or out.with_name(f"eval_microrts_against_{chosen.against.resolve().name}")
-        # Options at their defaults go without saying, so that one that is added later changes nothing.
+        # Options at their defaults are left out, so that one that is added later changes nothing.
         usual = {**asdict(Options()), "max_steps": options["max_steps"]}
         identity = {
             "max_steps": options["max_steps"],
@@ -156,7 +156,7 @@ def make_plan(chosen: MicroRTSEvalArguments) -> MatchPlan:
 
 
 def _environment_of(run: Path | None, chosen: MicroRTSEvalArguments) -> EnvConfig:
-    """The environment that a run was trained in, or a plain one, on the map that is asked for."""
+    """Return the environment of a run, or a plain one, on the map that is asked for."""
     plain = EnvConfig(id=f"MicroRTS/{chosen.map or 'basesWorkers16x16'}")
     if run is None:
         return plain
@@ -167,7 +167,7 @@ def _environment_of(run: Path | None, chosen: MicroRTSEvalArguments) -> EnvConfi
     except UserError as error:
         if chosen.map or chosen.maps:  # a run of the Python interface, say
             return plain
-        raise UserError(f"{error}\n(say --map, and with --options what the agent needs)") from error
+        raise UserError(f"{error}\n(give --map, and with --options what the agent needs)") from error
     if not is_microrts(env.id):
         raise UserError(f"{run} was trained in {env.id}, which is not MicroRTS")
     if chosen.map:
@@ -190,7 +190,7 @@ def _check_same_options(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> N
 
 
 def has_played(checkpoint: Path, results: Path) -> bool:
-    """Return True if a file of results is of games of this checkpoint, at the head of its settings."""
+    """Return True if a file of results says that its games were played by this checkpoint alone."""
     try:
         settings = parse_json(read_regular(results).partition(b"\n")[0])["settings"]
         agents = [value for name, value in settings.items() if name.startswith("checkpoint of ")]

@@ -1,7 +1,7 @@
-"""Games of μRTS that judge an agent: which there are to play, playing some of them, and the file of results.
+"""Games of μRTS that evaluate an agent: planning them, playing them, and the file of results.
 
-A job is a few games against one bot on one side. It says by itself how it is seeded, so that it is the same
-wherever and whenever it is played (against bots that don't go by the clock).
+A job is a few games against one bot on one side. Its seed follows from it, so that it is the same on every
+machine and at every time (against bots that don't use the clock).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class MatchJob:
         return min(self.games, SEARCH_LANES if self.bot in SEARCH_BOTS else QUICK_LANES)
 
     def seed(self, seed: int) -> int:
-        """Of environments and actions; equal for all agents, so that they meet the same bots' dice."""
+        """Return the seed of environments and actions: equal for all agents, so that bots draw alike."""
         place = zlib.crc32(f"{self.map} {self.bot} {self.side}".encode())
         return int(np.random.SeedSequence([seed, place, self.first]).generate_state(1)[0])
 
@@ -79,7 +79,7 @@ class PlayedMatches:
     outcomes: list[str]  # "win", "draw" or "loss" of the agent
     steps: list[int]
     rewards: list[list[float]]  # each game's sums of the engine's six raw rewards
-    failures: list[str]  # what bots did that ended games as draws
+    failures: list[str]  # errors of bots, which ended games as draws
     seconds: float
 
     def as_json(self) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class PlayedMatches:
 def plan_jobs(
     agents: Sequence[str], maps: Sequence[str], bots: Sequence[str], sides: Sequence[int], games: int
 ) -> list[MatchJob]:
-    """`games` games of each agent against each bot on each map, evenly from all `sides`."""
+    """Return jobs for `games` games of each agent against each bot on each map, evenly from all `sides`."""
     jobs = []
     for agent, board, bot in ((a, m, b) for m in maps for b in bots for a in agents):
         size = SEARCH_GAMES if bot in SEARCH_BOTS else QUICK_GAMES
@@ -134,7 +134,7 @@ class Duel:
 
 
 class MatchPlayer:
-    """Plays jobs in this process; loads each network once per map."""
+    """Plays jobs in this process. Each network is loaded once per map."""
 
     def __init__(self, settings: MatchSettings) -> None:
         self.settings = settings
@@ -251,16 +251,16 @@ class ResultsFile:
         self._done.setdefault(played.job, played)
 
     def of(self, jobs: Iterable[MatchJob]) -> list[PlayedMatches]:
-        """Those of `jobs` that are finished."""
+        """Return those of `jobs` that are finished."""
         return [self._done[job] for job in jobs if job in self._done]
 
     def everything(self, first: Iterable[MatchJob] = ()) -> list[PlayedMatches]:
-        """All that is finished, `first` before the others; each game once."""
+        """Return all finished jobs, `first` before the others; each game once."""
         asked = self.of(first)
         return distinct_games([*asked, *(one for one in self._done.values() if one not in asked)])
 
     def missing(self, jobs: Iterable[MatchJob]) -> list[MatchJob]:
-        """Those of `jobs` that are not."""
+        """Return those of `jobs` that are not finished."""
         return [job for job in jobs if job not in self._done]
 
     def _read(self, head: dict[str, Any]) -> None:
@@ -313,7 +313,7 @@ def _jobs(path: Path, lines: Sequence[bytes]) -> Iterator[PlayedMatches]:
 
 
 def distinct_games(played: Iterable[PlayedMatches]) -> list[PlayedMatches]:
-    """Those of `played` that repeat no game of one before.
+    """Return those of `played` that repeat no earlier game.
 
     The last job of a bot is shorter where fewer games were asked for, so jobs of two commands can overlap.
     """

@@ -26,7 +26,7 @@ _UNITS = {"": 1, "k": 1_000, "M": 1_000_000}
 
 
 def read_steps(words: list[str]) -> int:
-    """25M, 2.5M, 500k or 2_000_000.
+    """Return the number of steps in a word such as 25M, 2.5M, 500k or 2_000_000.
 
     Raises:
         ValueError: it is not a positive whole number.
@@ -38,8 +38,8 @@ def read_steps(words: list[str]) -> int:
     return int(steps)
 
 
-#: A number of environment steps on the command line, or none. (Told together: of a union's members tyro tells
-#: what each made of the word, with its insides.)
+#: A number of environment steps on the command line, or none. (One type: for a union
+#: tyro reports an error of each member.)
 Steps = Annotated[
     int | None,
     tyro.constructors.PrimitiveConstructorSpec(
@@ -50,7 +50,7 @@ Steps = Annotated[
         str_from_instance=lambda value: [str(value)],
     ),
 ]
-#: Flags of `entitize train` that are the queue's to say.
+#: Flags of `entitize train` that the queue sets.
 _FLAGS_OF_QUEUE = (
     *("--run", "--resume", "--config", "--env.id", "--network", "--max-minutes", "--progress"),
     *("--ppo.seed", "--ppo.total-timesteps", "--ppo.device"),
@@ -115,7 +115,7 @@ def _device(name: str | None) -> str:
 
 
 def split_train_flags(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The command's own flags, and those behind `--`, which every run gets as `entitize train` takes them."""
+    """Return the command's own flags, and those after `--`: flags of `entitize train` for every run."""
     words = list(arguments)
     if "--" not in words:
         return words, []
@@ -129,7 +129,7 @@ def read_base(name: str, train_flags: Sequence[str], own: Collection[str] = _FLA
     `own` are the flags that may not be among them.
 
     Raises:
-        UserError: a flag says what is the queue's to say.
+        UserError: a flag is one that the queue sets.
     """
     file = read_config(TrainConfig, find_config(name))
     if not train_flags:
@@ -152,7 +152,7 @@ def configured(
     seed: int,
     flags: QueueFlags,
 ) -> TrainConfig:
-    """`base` for one run."""
+    """Return `base` with the environment, the seed and the flags of one run."""
     ppo = replace(base.ppo, seed=seed)
     if flags.steps is not None:
         ppo = replace(ppo, total_timesteps=flags.steps)

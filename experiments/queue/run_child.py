@@ -1,11 +1,11 @@
-"""One run of an experiment, in a process of its own:
+"""The process of one run of an experiment:
 
     python -m entitize.experiments.queue.run_child train FOLDER --device cpu
     python -m entitize.experiments.queue.run_child eval FOLDER --games 100 --fast
 
 The queue that started it holds the other end of its standard input. When that end is closed, by the queue or
-because the queue died, it stops: training after the update that it is in, with a checkpoint; games at once,
-those that are over being kept. SIGTERM and Ctrl-C do the same.
+because the queue died, it stops: training after the current update, with a checkpoint; evaluation at once,
+with the finished games kept. SIGTERM and Ctrl-C do the same.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..config import read_run_config
 from ..errors import UserError
 from ..training import train
 
-#: The exit code that says: another process works in this run folder.
+#: The exit code if another process uses the run folder.
 LOCKED = 75
 
 

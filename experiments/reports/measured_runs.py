@@ -25,7 +25,7 @@ RunTable: TypeAlias = "Mapping[str, Mapping[str, Sequence[MeasuredRun]]]"
 
 @dataclass(frozen=True, eq=False)
 class MeasuredRun:
-    """A run and what its metrics say."""
+    """A run and its metrics."""
 
     record: RunRecord
     returns: Curve  # mean over the last 100 episodes of training, by environment steps
@@ -44,7 +44,7 @@ class MeasuredRun:
         return self.steps >= step and bool(within.any())
 
     def return_at(self, step: int) -> float:
-        """The return averaged over the steps before `step`.
+        """Return the mean return over the steps before `step`.
 
         Raises:
             ValueError: there is none.
@@ -52,7 +52,7 @@ class MeasuredRun:
         return self.returns.mean_before(step, WINDOW)
 
     def final(self) -> float:
-        """The return averaged over the last steps that are known.
+        """Return the mean return over the last steps that are known.
 
         Raises:
             ValueError: no episode has ended yet.
@@ -73,7 +73,7 @@ _DAMAGE = (
 
 
 def measure(record: RunRecord) -> MeasuredRun:
-    """Read the metrics of a run; what can't be read is its `problem`."""
+    """Read the metrics of a run; why they can't be read is its `problem`."""
     try:
         lines = read_metrics(metrics_file(record.folder))
         if lines:
@@ -101,7 +101,7 @@ def _measured(record: RunRecord, lines: Sequence[Mapping[str, float]]) -> Measur
 
 
 def run_table(records: Sequence[RunRecord]) -> dict[str, dict[str, list[MeasuredRun]]]:
-    """The measured runs by case, network and seed, RogueNet first."""
+    """Return the measured runs by case, network and seed, RogueNet first."""
     networks = sorted({record.network for record in records}, key=_network_order)
     table: dict[str, dict[str, list[MeasuredRun]]] = {}
     for case in dict.fromkeys(record.case for record in records):
@@ -150,7 +150,7 @@ def steps_taken(row: Mapping[str, Any]) -> str:
 
 
 def short_steps(steps: float) -> str:
-    """25M, 1.23M, 512k."""
+    """Return a number of steps as text: 25M, 1.23M, 512k."""
     for unit, name in ((1e6, "M"), (1e3, "k")):
         if steps >= unit:
             return f"{float(f'{steps / unit:.3g}'):g}{name}"
@@ -163,7 +163,7 @@ def format_number(value: float | None, digits: int = 2) -> str:
 
 
 def spread(row: Mapping[str, Any], name: str, digits: int = 2) -> str:
-    """The mean of a value with its bounds, where there are any."""
+    """Return the mean of a value with its bounds, if there are any, as text."""
     mean, low, high = (row.get(f"{name}_{part}") for part in ("mean", "low", "high"))
     if low is None or high is None or np.isnan(low) or row.get("seeds") == 1:
         return format_number(mean, digits)
@@ -171,13 +171,13 @@ def spread(row: Mapping[str, Any], name: str, digits: int = 2) -> str:
 
 
 def bin_width(curves: Sequence[Curve], smallest: int) -> int:
-    """Of a bin for `common_bins`: a sixtieth of the longest curve, but no less than `smallest`."""
+    """Return the width of a bin for `common_bins`: a sixtieth of the longest curve, at least `smallest`."""
     reach = max((int(curve.steps[-1]) for curve in curves if len(curve.steps)), default=0)
     return max(smallest, reach // 60, 1)
 
 
 def rollout_size(run: MeasuredRun) -> int:
-    """Steps between two lines of a run's metrics."""
+    """Return the steps between two lines of a run's metrics."""
     config = run.record.config
     return config.env.num_envs * config.ppo.num_steps
 
@@ -185,7 +185,7 @@ def rollout_size(run: MeasuredRun) -> int:
 def curves_and_tails(
     networks: Mapping[str, Sequence[MeasuredRun]], by_time: bool = False
 ) -> tuple[dict[str, MeanCurve], dict[str, list[Curve]]]:
-    """By the network's name mean and range over seeds as far as all came, and what single seeds have beyond.
+    """Return, by network, mean and range over seeds for the steps that all have, and single seeds beyond.
 
     Args:
         by_time: over seconds of training, not over steps.
@@ -235,7 +235,7 @@ _COLUMNS = (
 
 
 def origin_section(table: RunTable) -> Section:
-    """Code and machines, with the runs that were last trained so, and how long these took."""
+    """Return a table of code versions and machines, with the number and hours of the runs trained there."""
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     unknown = 0
     for run in (run for networks in table.values() for runs in networks.values() for run in runs):
@@ -247,7 +247,7 @@ def origin_section(table: RunTable) -> Section:
         row = rows.setdefault(tuple(values.values()), {**values, "runs": 0, "hours": 0.0})
         row["runs"] += 1
         row["hours"] += run.seconds / 3600
-    words = [f"Of {unknown} of the runs it was not noted how they were made."] if unknown else []
+    words = [f"Unknown for {unknown} of the runs."] if unknown else []
     tables = [ReportTable("origin", "Code and machines", list(rows.values()), _COLUMNS)] if rows else []
     return Section("Where the runs come from", words, tables=tables)
 

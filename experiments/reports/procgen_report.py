@@ -209,7 +209,7 @@ _GAME_COLUMNS = (
     ReportColumn("IMPALA, published, same steps", _published_value),
     ReportColumn("difference", lambda row: _signed(row["difference_mean"])),
     ReportColumn("random policy", lambda row: format_number(row["random"])),
-    ReportColumn("normalised", lambda row: format_number(row["normalised_mean"], 3)),
+    ReportColumn("normalized", lambda row: format_number(row["normalised_mean"], 3)),
     ReportColumn("steps", steps_taken),
     ReportColumn("seeds", lambda row: str(row["seeds"])),
     ReportColumn("hours", lambda row: format_number(row["hours"])),
@@ -224,7 +224,7 @@ def _game_section(rows: Sequence[Mapping[str, Any]], folder: Path) -> Section:
     if shown:
         beside_published(folder / "games.png", shown, {name: network_title(name) for name in names_of(shown)})
         caption = (
-            "Normalised returns (0 and 1 are the ends of the range of each game) after the steps in"
+            "Normalized returns (0 and 1 are the ends of the range of each game) after the steps in"
             " brackets. Black: published IMPALA at as many steps."
         )
         pictures.append(Picture("games.png", caption))

@@ -24,7 +24,7 @@ from ..queue import RunQueue, TrainingJob
 from .objective import REPORTS, objective_of, parts_done, running_values, scored
 from .settings import SEARCH, STORAGE, Pruner, SearchSettings, open_search
 
-#: Seconds between looks at the metrics of running trials.
+#: Seconds between checks of the metrics of running trials.
 _PAUSE = 1.0
 #: Seconds to wait for another reader of the storage.
 _LOCK_SECONDS = 60
@@ -107,11 +107,11 @@ def _pruner(name: Pruner) -> BasePruner:
 
 
 class TrialSource:
-    """Gives a queue the runs of trial after trial, prunes trials, and reports results to Optuna.
+    """Source of the runs of trial after trial; prunes trials, and reports results to Optuna.
 
     Args:
         trials: how many are to be finished or pruned in the end.
-        pause: seconds between looks at the metrics of running trials.
+        pause: seconds between checks of the metrics of running trials.
     """
 
     def __init__(
