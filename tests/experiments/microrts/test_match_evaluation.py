@@ -231,7 +231,7 @@ def test_runs_of_other_games_are_told(entitize: Run, trained: Path, tmp_path: Pa
     assert (code, err) == (2, f"entitize: {trained} was trained in MineSweeper, which is not MicroRTS\n")
     (tmp_path / "config.yaml").write_text("policy: {}\n")
     code, _, err = entitize("eval", "microrts", tmp_path)
-    assert code == 2 and "(say --map, and with --options what the agent needs)" in err
+    assert code == 2 and "(give --map, and with --options" in err
     code, _, err = entitize("eval", "microrts", tmp_path, "--map", BOARD)
     assert (code, err) == (2, f"entitize: run {tmp_path} has written no checkpoint yet\n")
 
