@@ -33,6 +33,13 @@ def shipped(name: str) -> TrainConfig:
 # -- which runs ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "words", [["--games", "maze,heist"], ["--games", "maze", "heist"], ["--games", "maze", "--games=heist"]]
+)
+def test_names_have_commas_or_spaces_between_them_or_a_flag_each(words: list[str]) -> None:
+    assert [job.case for job in procgen(*words, "--seeds", "1")] == ["maze", "heist"]
+
+
 def test_all_games_are_meant_unless_some_are_named() -> None:
     assert [job.case for job in procgen("--seeds", "1")] == list(GAMES)
     assert [job.case for job in procgen("--seeds", "1", "--games", "all")] == list(GAMES)
