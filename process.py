@@ -5,13 +5,15 @@ Every effect is on unless it is switched off, by its environment variable or by 
     ENTITIZE_TERSE_DUMPS=0 python train.py
     entitize.process.switch("terse_dumps", False)
 
-`docs/process.md` gives the reasons and gains.
+`docs/process.md` gives the reasons and gains. Child processes end with the one that started them by
+`at_end_of_input`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 #: Effect -> what it does.
@@ -56,3 +58,15 @@ def switch(effect: str, on: bool) -> None:
         ValueError: an unknown effect.
     """
     os.environ[variable(effect)] = "1" if on else "0"
+
+
+def at_end_of_input(stop: Callable[[], None]) -> None:
+    """Call `stop`, in a thread, once standard input is closed: a pipe is when the process at its other end is
+    gone."""
+
+    def wait() -> None:
+        while os.read(0, 1024):
+            pass
+        stop()
+
+    threading.Thread(target=wait, daemon=True).start()

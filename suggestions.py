@@ -29,3 +29,11 @@ def nearest_or_known(name: object, known: Iterable[str]) -> str:
     known = list(dict.fromkeys(map(str, known)))
     near = nearest(name, known, 1, 0.5 if len(known) <= 20 else 0.0)
     return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(map(repr, known))}"
+
+
+def unknown(what: str, name: object, known: Iterable[str]) -> str:
+    """Return "unknown `what` 'name'", with the nearest known name, or with all where nothing is near."""
+    names = list(map(str, known))
+    near = nearest(name, names, 1, 0.6)
+    hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}"
+    return f"unknown {what} {name!r}: {hint}"

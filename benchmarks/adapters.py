@@ -1,4 +1,4 @@
-"""What `entitize.wrap_vec` costs: adapter time per step and env, next to the wrapped environment's own step.
+"""Cost of `entitize.wrap_vec`: adapter time per step and env, next to the wrapped environment's own step.
 
 For each environment one `SyncVectorEnv` (SAME_STEP) of `--num-envs` lanes is stepped in blocks, alternately
 by itself and through the adapter, with legal actions drawn beforehand, so that both meet the same load of the
@@ -95,17 +95,37 @@ class Clock(VectorWrapper):
         return result
 
 
+#: Plays some steps, from a batch, with and without the adapter. Returns the seconds of the environment's own
+#: steps, those that the adapter adds, and the last batch.
+Block = Callable[[Any], tuple[float, float, Any]]
+
+
+def over_blocks(
+    venv: Any, batch: Any, block: Block, blocks: int, steps: int, seconds: float
+) -> tuple[float, float]:
+    """Return microseconds per step and env, medians over blocks: of the own step, and what is added."""
+    own, added = [], []
+    for index in rounds(blocks + 1, seconds, least=4):
+        alone, more, batch = block(batch)
+        if index:  # the first one compiles and warms caches
+            own.append(alone)
+            added.append(more)
+    venv.close()
+    scale = 1e6 / (steps * venv.num_envs)
+    return statistics.median(own) * scale, statistics.median(added) * scale
+
+
 def measure(
     make: Callable[[], gymnasium.Env], num_envs: int, blocks: int, steps: int, seconds: float = math.inf
 ) -> tuple[float, float]:
     """Microseconds per step and env: the environment's own step, and what the adapter adds."""
     clock = Clock(SyncVectorEnv([make] * num_envs, autoreset_mode=AutoresetMode.SAME_STEP))
     venv = entitize.wrap_vec(clock)
-    batch, _ = venv.reset(seed=1)
+    first, _ = venv.reset(seed=1)
     venv.action_space.seed(1)
     clock.action_space.seed(1)
-    own, added = [], []
-    for block in rounds(blocks + 1, seconds, least=4):
+
+    def block(batch: Any) -> tuple[float, float, Any]:
         clock.seconds = adapter = 0.0
         for _ in range(steps):
             actions = venv.action_space.sample(mask=batch)
@@ -115,88 +135,76 @@ def measure(
         clock.seconds = 0.0
         for _ in range(steps):
             clock.step(clock.action_space.sample())
-        batch, _ = venv.reset()  # the adapter has not seen the lanes go on
-        if block:  # the first one compiles and warms caches
-            own.append(clock.seconds)
-            added.append(adapter)
-    venv.close()
-    scale = 1e6 / (steps * num_envs)
-    return statistics.median(own) * scale, statistics.median(added) * scale
+        return clock.seconds, adapter, venv.reset()[0]  # the adapter has not seen the last steps
+
+    return over_blocks(venv, first, block, blocks, steps, seconds)
 
 
-def measure_vizdoom(blocks: int, steps: int, seconds: float = math.inf) -> tuple[float, float]:
-    """As `measure`, for ViZDoom: a lane is a process, whose processor time is part of its own step."""
-    venv = entitize.make_vec("ViZDoom/defend_the_line", num_envs=16)
-    batch, _ = venv.reset(seed=1)
+def measure_native(
+    env_id: str,
+    step_alone: Callable[[Any, list[Any]], None],
+    blocks: int,
+    steps: int,
+    seconds: float = math.inf,
+) -> tuple[float, float]:
+    """Measure, as `measure` does, a vector environment of our own of 16 lanes: `step_alone(venv, actions)`
+    plays the actions of each step without it. Time of processes that it has started is part of its own step.
+    """
+    venv = entitize.make_vec(env_id, num_envs=16)
+    first, _ = venv.reset(seed=1)
     venv.action_space.seed(1)
+
+    def block(batch: Any) -> tuple[float, float, Any]:
+        actions = [venv.action_space.sample(mask=batch) for _ in range(steps)]
+        start = time.process_time()
+        for action in actions:
+            batch, *_ = venv.step(action)
+        adapter = time.process_time() - start
+        engines, start = children_seconds(), time.process_time()
+        step_alone(venv, actions)
+        client = time.process_time() - start
+        return client + children_seconds() - engines, adapter - client, batch
+
+    return over_blocks(venv, first, block, blocks, steps, seconds)
+
+
+def step_vizdoom(venv: Any, actions: list[Any]) -> None:
+    """Step the games as ViZDoom's own environments do."""
     games = [engine.game for engine in venv.engines]
     nothing = [0.0] * games[0].get_available_buttons_size()
-    own, added = [], []
-    for block in rounds(blocks + 1, seconds, least=4):
-        actions = [venv.action_space.sample(mask=batch) for _ in range(steps)]
-        start = time.process_time()
-        for action in actions:
-            batch, *_ = venv.step(action)
-        adapter = time.process_time() - start
-        start, engines = time.process_time(), children_seconds()
-        for _ in range(steps):
-            for game in games:
-                game.make_action(nothing, 4)
-                game.get_state()  # as ViZDoom's own environments do
-                if game.is_episode_finished():
-                    game.new_episode()
-        client = time.process_time() - start
-        if block:
-            own.append(client + children_seconds() - engines)
-            added.append(adapter - client)
-    venv.close()
-    scale = 1e6 / (steps * venv.num_envs)
-    return statistics.median(own) * scale, statistics.median(added) * scale
+    for _ in actions:
+        for game in games:
+            game.make_action(nothing, 4)
+            game.get_state()
+            if game.is_episode_finished():
+                game.new_episode()
 
 
-def measure_atari(blocks: int, steps: int, seconds: float = math.inf) -> tuple[float, float]:
-    """As `measure`, for Atari's Pong: its own step is four frames, the end of the game and the memory."""
-    venv = entitize.make_vec("Atari/Pong", num_envs=16)
-    batch, _ = venv.reset(seed=1)
-    venv.action_space.seed(1)
-    emulators = [console.ale for console in venv.consoles]
+def step_atari(venv: Any, actions: list[Any]) -> None:
+    """Step the emulators: four frames, the memory and the end of the game."""
     memory = np.zeros(128, np.uint8)
-    own, added = [], []
-    for block in rounds(blocks + 1, seconds, least=4):
-        actions = [venv.action_space.sample(mask=batch) for _ in range(steps)]
-        start = time.process_time()
-        for action in actions:
-            batch, *_ = venv.step(action)
-        adapter = time.process_time() - start
-        start = time.process_time()
-        for action in actions:
-            for ale, held in zip(emulators, action["act"].values.tolist(), strict=True):
-                for _ in range(4):
-                    ale.act(held)
-                ale.getRAM(memory)
-                if ale.game_over():
-                    ale.reset_game()
-        emulated = time.process_time() - start
-        if block:
-            own.append(emulated)
-            added.append(adapter - emulated)
-    venv.close()
-    scale = 1e6 / (steps * venv.num_envs)
-    return statistics.median(own) * scale, statistics.median(added) * scale
+    emulators = [console.ale for console in venv.consoles]
+    for action in actions:
+        for ale, held in zip(emulators, action["act"].values.tolist(), strict=True):
+            for _ in range(4):
+                ale.act(held)
+            ale.getRAM(memory)
+            if ale.game_over():
+                ale.reset_game()
 
 
 def measure_griddly(name: str, blocks: int, steps: int, seconds: float = math.inf) -> tuple[float, float]:
-    """As `measure`, for a game of Griddly, of 16 lanes or a few less: its own step is that of Griddly's
-    environments with an entity observer of the same features and masks, in the same episodes. What ours adds
-    can be negative: it asks the engine for less.
+    """Measure, as `measure` does, a game of Griddly, of 16 lanes or a few less: its own step is that of
+    Griddly's environments with an entity observer of the same features and masks, in the same episodes. What
+    ours adds can be negative: it asks the engine for less.
     """
     players = read_rules(find_game(name)).num_players
     venv = GriddlyVectorEnv(name, 16 // players * players, max_steps=None)
-    batch, info = venv.reset(seed=1)
+    first, info = venv.reset(seed=1)
     venv.action_space.seed(1)
     peers = GriddlyPeers(venv, info["episode_seed"])
-    own, added = [], []
-    for block in rounds(blocks + 1, seconds, least=4):
+
+    def block(batch: Any) -> tuple[float, float, Any]:
         adapter = theirs = 0.0
         for _ in range(steps):
             actions = venv.action_space.sample(mask=batch)
@@ -208,12 +216,9 @@ def measure_griddly(name: str, blocks: int, steps: int, seconds: float = math.in
             start = time.process_time()
             peers.step(prepared)
             theirs += time.process_time() - start
-        if block:
-            own.append(theirs)
-            added.append(adapter - theirs)
-    venv.close()
-    scale = 1e6 / (steps * venv.num_envs)
-    return statistics.median(own) * scale, statistics.median(added) * scale
+        return theirs, adapter - theirs, batch
+
+    return over_blocks(venv, first, block, blocks, steps, seconds)
 
 
 def children_seconds() -> float:
@@ -228,8 +233,10 @@ def children_seconds() -> float:
 
 
 #: Have vector environments of their own, of 16 lanes.
-NATIVE = {"ViZDoom": measure_vizdoom, "Atari": measure_atari} | {
-    f"Griddly/{name}": partial(measure_griddly, name) for name in GAMES
+NATIVE = {
+    "ViZDoom": partial(measure_native, "ViZDoom/defend_the_line", step_vizdoom),
+    "Atari": partial(measure_native, "Atari/Pong", step_atari),
+    **{f"Griddly/{name}": partial(measure_griddly, name) for name in GAMES},
 }
 
 
@@ -245,8 +252,8 @@ def bench_rows(budget: Budget) -> Iterator[Row]:
         own, added = measure(make, 64, 9, 20, budget.share(len(envs) + len(NATIVE) - index))
         target = None if own < 20 else 1 / 0.15
         yield Row(name, added, own, "the environment's own step", "us added", False, target=target)
-    for index, (name, measure_native) in enumerate(NATIVE.items()):
-        own, added = measure_native(9, 20, budget.share(len(NATIVE) - index))
+    for index, (name, measured) in enumerate(NATIVE.items()):
+        own, added = measured(9, 20, budget.share(len(NATIVE) - index))
         if name.startswith("Griddly/"):
             peer = "Griddly's own environment"
             yield Row(name, own + added, own, peer, "us a step", False, target=1 / 1.15)

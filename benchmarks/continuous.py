@@ -78,7 +78,7 @@ def judge(policy: Any, case: Case, episodes: int) -> str:
 
 
 def random_return(case: Case, episodes: int) -> str:
-    """Of uniformly drawn actions."""
+    """Mean return of uniformly drawn actions."""
     with make(case, 1, normalize_reward=False) as venv:
         batch, _ = venv.reset(seed=10_000)
         venv.action_space.seed(0)

@@ -1,4 +1,4 @@
-"""Whether all ways to compute RogueNet learn alike: trainings from the same seeds, compared with their noise.
+"""Compare the learning of all engines of RogueNet: trainings from the same seeds, compared with their noise.
 
     python benchmarks/engines.py [--quick] [--games Xor MultiSnake] [--paths fused torch] [--seeds 6]
                                  [--updates 200] [--envs 32] [--json PATH]
@@ -54,7 +54,7 @@ PATHS: dict[str, dict[str, Any]] = {
 
 #: A larger relative difference of the first losses is more than rounding.
 ROUNDING = 1e-4
-#: With so many seeds an exact test can tell paths apart: 2 of 924 ways to share runs are the most extreme.
+#: With so many seeds an exact test can distinguish engines: 2 of 924 ways to share runs are the most extreme.
 ENOUGH_SEEDS = 6
 LEVEL = 0.05
 
@@ -100,7 +100,7 @@ def train(game: str, path: str, seed: int, updates: int, num_envs: int) -> Run:
 
 
 def chance(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """How often the means of two random halves of all numbers differ by as much as these two means do."""
+    """Return the share of splits of all numbers into two parts whose means differ by at least as much."""
     numbers = np.array([*ours, *theirs])
     halves = np.array(list(itertools.combinations(range(len(numbers)), len(ours))))
     sums = numbers[halves].sum(1)

@@ -174,7 +174,7 @@ def networks(folder: Path) -> list[Files]:
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Where there is something in nested JSON, down to a depth that metadata have."""
+    """Return the paths of all values in nested JSON, down to the depth of metadata."""
     children: Any = ()
     if len(path) < 10 and isinstance(value, dict | list):
         children = value.items() if isinstance(value, dict) else enumerate(value)

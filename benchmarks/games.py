@@ -309,7 +309,7 @@ LESSONS = {
         sampled=True,
         max_seconds=90,
     ),
-    # Once every answer is right, normalised advantages are noise blown up to size 1; hence norm_adv=False.
+    # Once every answer is right, normalized advantages are noise blown up to size 1; hence norm_adv=False.
     "Xor": Lesson(
         1,
         {
@@ -369,9 +369,9 @@ def show_learning(games: list[str], seeds: list[int]) -> dict[str, Any]:
             f"{lesson.optimum:g}", f"{goal:.2f}", f"{middle['return']:.3f}", f"{middle['steps']:,.0f}",
             f"{middle['seconds']:.1f}", f"{max(run['seconds'] for run in runs):.1f}",
         )  # fmt: skip
-        told = ", ".join(f"{key}={value}" for key, value in lesson.options.items())
+        settings = ", ".join(f"{key}={value}" for key, value in lesson.options.items())
         note = f"   NOT reached with {missed} of {len(runs)} seeds" if missed else ""
-        print(f"{name:<18}" + "".join(f"{cell:>11}" for cell in cells) + f"   {told}{note}", flush=True)
+        print(f"{name:<18}" + "".join(f"{cell:>11}" for cell in cells) + f"   {settings}{note}", flush=True)
         results[name] = {"lesson": asdict(lesson), "runs": runs}
     return results
 

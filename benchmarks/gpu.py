@@ -104,7 +104,7 @@ GAMES = ("MultiSnake", "MineSweeper", "CoinRun's sizes")
 
 @dataclass(frozen=True)
 class Case:
-    """What is trained."""
+    """Training to measure."""
 
     game: str
     engine: str
@@ -120,7 +120,7 @@ class Case:
 
 @dataclass
 class Result:
-    """What a case came to; samples per second are medians over the updates."""
+    """Results of a case; samples per second are medians over the updates."""
 
     engine: str  # what computed, which may be another engine than the case asked for
     samples_per_second: float

@@ -62,7 +62,7 @@ class GriddlyPeers:
         for game, seed in enumerate(self._of_games(seeds)):
             own: Any = list(commands[game * count : (game + 1) * count])
             if own[0].shape[1] == 4 and max(map(len, own)) < 2:
-                # By two rows it tells armies from avatars; it ignores further rows of zeros.
+                # By two rows it distinguishes armies from avatars; it ignores further rows of zeros.
                 own[0] = np.concatenate([own[0], np.zeros((2, 4), np.int32)])
             found.append((own if count > 1 else own[0], seed))
         return found

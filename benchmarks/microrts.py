@@ -1,4 +1,4 @@
-"""What a step of μRTS costs: ours, the package's two environments, and its JVM alone.
+"""Cost of a step of μRTS: ours, the package's two environments, and its JVM alone.
 
     python benchmarks/microrts.py [--quick] [--part all|step|processes] [--json PATH]
 
@@ -18,7 +18,7 @@ beside them), reading the games and masks (by doing it twice), and the rest, whi
 Python's. What looking at the clock costs is taken off all times.
 
 The part "processes" compares one JVM with two, in two workers that share the same games. "two programs" are
-two processes that know nothing of each other and play as many games each: what two JVMs could do if nobody
+two processes that know nothing of each other and play as many games each: what two JVMs could do if nothing
 had to wait. Frames per second by the clock, drawing the actions not counted, medians over rounds. That says
 something where two processors are free.
 """
@@ -245,7 +245,7 @@ class Clocked:
 
 
 def play_beside(connection: Connection, board: str, bots: list[str]) -> None:
-    """The second program: plays as many steps as it is told, time and again, and says how fast."""
+    """The second program: plays the requested number of steps again and again, and reports its speed."""
     player = Clocked(board, bots)
     while steps := connection.recv():
         connection.send(player.play(steps))

@@ -48,7 +48,7 @@ NETWORKS: dict[str, tuple[type[Any], dict[str, Any]]] = {
 
 @dataclass
 class Result:
-    """What one network came to; medians over the rounds."""
+    """Results of one network; medians over the rounds."""
 
     parameters: int
     multiply_adds: float  # one step

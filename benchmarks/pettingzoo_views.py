@@ -1,4 +1,4 @@
-"""What the views of PettingZoo's games cost: processor time per agent and step.
+"""Cost of the views of PettingZoo's games: processor time per agent and step.
 
 Each game is played at random. After each step every living agent is asked what it sees, through the view (all
 at once where it can) and through the game's own `observe`, where there is one (MAgent2 observes within its

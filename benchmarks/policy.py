@@ -96,7 +96,7 @@ def make_batch(name: str, steps: int) -> tuple[EntitySpace, EntityBatch]:
 
 
 def make_run(net: RogueNet, batch: EntityBatch, mode: str) -> Callable[[], Any]:
-    """What is timed."""
+    """Return the function to time."""
     rng = np.random.default_rng(0)
     if mode == "act":
         return lambda: net.act(batch, rng)
@@ -122,7 +122,7 @@ def without_kernel(run: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def make_learner_run(net: RogueNet, batch: EntityBatch) -> Callable[[], Any]:
-    """As "train", with the trainer's loss, whose gradients the fused engine computes itself."""
+    """Return the function of "train" with the trainer's loss; its gradients come from the fused engine."""
     rng = np.random.default_rng(0)
     got = net.act(batch, rng)
     advantages, returns = rng.standard_normal((2, len(batch)), np.float32)

@@ -1,4 +1,4 @@
-"""What Procgen's states cost: the engine's own steps, fetching the states, decoding them, and all together.
+"""Cost of Procgen's states: the engine's own steps, fetching the states, decoding them, and all together.
 
     python benchmarks/procgen_states.py [--quick] [--json PATH] [--games coinrun,maze] [--mode easy]
                                         [--num-envs 64]
@@ -161,7 +161,7 @@ def time_game(
 
 
 def verdicts(results: dict[str, dict[str, float]]) -> list[str]:
-    """Which targets are met."""
+    """Return, for each target, a line that says if it is met."""
     lines = []
     for game, target in DECODE_TARGETS.items():
         for view in ("default", "reference"):

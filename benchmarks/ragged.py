@@ -312,7 +312,7 @@ def show(row: dict[str, Any]) -> str:
 
 
 def footer(rows: list[dict[str, Any]]) -> str:
-    """What is missing, and where the targets are missed and why."""
+    """Return the notes of the table: missing cases, and missed targets with reasons."""
     lines = [
         f"Left out, because it is not installed: {name}"
         for name, module in (("ragged_buffer (Rust)", rust), ("awkward", awkward))

@@ -99,7 +99,7 @@ def start_reference(folder: Path) -> None:
 
 
 def reference_run(batch: Any, mode: str) -> Callable[[], Any]:
-    """What is timed of the reference's network, on the same batch as `policy.make_run`."""
+    """Return the timed function of the reference's network, on the same batch as `policy.make_run`."""
     from entity_gym.env import CategoricalActionSpace, Entity, ObsSpace, VecCategoricalActionMask
     from entity_gym.simple_trace import Tracer
     from ragged_buffer import RaggedBufferF32, RaggedBufferI64

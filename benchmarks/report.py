@@ -117,7 +117,7 @@ def table_lines(results: Results) -> list[str]:
 
 
 def comparison_lines(comparison: Comparison, tolerance: float) -> list[str]:
-    """What changed, or that nothing did."""
+    """Return the changes, as text."""
     parts: tuple[tuple[str, list[str]], ...] = (
         (f"worse than committed by more than {tolerance:.0%}", [str(c) for c in comparison.worse]),
         (f"better than committed by more than {tolerance:.0%}", [str(c) for c in comparison.better]),

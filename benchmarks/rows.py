@@ -25,14 +25,14 @@ class Row:
     case: str
     ours: float
     peer: float
-    """Of `peer_name`, in the same unit."""
+    """Figure of `peer_name`, in the same unit."""
     peer_name: str
     unit: str
     higher_is_better: bool = True
     """False for times."""
     kind: Kind = "measured"
-    """Of the peer's figure: "measured" in turn with ours, in the same run; "floor": likewise, and ours can't
-    beat it, because it is a part of ours; "recorded": measured before, perhaps on another machine."""
+    """Kind of the peer's figure: "measured" in turn with ours, in the same run; "floor": likewise, and ours
+    can't beat it, because it is a part of ours; "recorded": measured before, perhaps on another machine."""
     target: float | None = None
     """The ratio that the project set out to reach."""
     note: str = ""
@@ -50,12 +50,12 @@ class Row:
 
     @property
     def ratio(self) -> float:
-        """How many times as good as the peer ours is; above 1 is better, whatever the unit."""
+        """Ratio of ours to the peer; above 1 is better, whatever the unit."""
         return self.ours / self.peer if self.higher_is_better else self.peer / self.ours
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells the rows of a benchmark apart."""
+        """The key of a row within its benchmark."""
         return self.case, self.peer_name
 
 
@@ -97,7 +97,7 @@ def write_rows(path: Path, rows: Iterable[Row]) -> None:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """What `write_rows` wrote.
+    """Read the rows that `write_rows` wrote.
 
     Raises:
         ValueError: two rows have the same case and peer.

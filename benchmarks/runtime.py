@@ -6,7 +6,7 @@ A decision by ONNX Runtime is measured as well, if it is installed.
 
 The network has d_model 16, 2 layers, 2 heads, random parameters, one categorical action of 15 choices and 5
 entity types of 8 features. Times are processor time on one thread, which is blind to what other programs do;
-the players take turns, medians. Loading is told in wall time as well.
+the players take turns, medians. Loading is reported in wall time as well.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How the cost of acting grows with entities, width, layers and batch, with a plot of each.
+"""Growth of the cost of acting with entities, width, layers and batch, with a plot of each.
 
     python benchmarks/scaling.py [--quick] [--json PATH] [--plot docs/images/scaling.png]
 

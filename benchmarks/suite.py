@@ -96,7 +96,7 @@ def read_budgets(folder: Path) -> dict[str, float]:
 
 
 def describe_machine() -> dict[str, object]:
-    """What results depend on, as it is now."""
+    """Return the facts of the machine that results depend on."""
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     return {
         "processor": processor(),

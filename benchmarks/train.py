@@ -114,7 +114,7 @@ CASES = {
 
 @dataclass
 class Result:
-    """What a case came to."""
+    """Results of a case."""
 
     samples: int
     samples_per_second: float  # wall clock

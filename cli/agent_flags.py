@@ -14,7 +14,7 @@ from ..experiments import (
     Pairs,
     TrainConfig,
     check_at_least,
-    load_agent,
+    load_network,
     read_run_config,
 )
 from ..trainers import Actor, RandomActor
@@ -22,7 +22,7 @@ from ..trainers import Actor, RandomActor
 
 @dataclass(frozen=True, kw_only=True)
 class AgentFlags:
-    """Which agent plays, and in which environments."""
+    """The agent that plays, and its environments."""
 
     run: tyro.conf.Positional[Path]
     """The run folder."""
@@ -63,8 +63,8 @@ class AgentFlags:
         """Return the agent for `venv`, or the random policy.
 
         Raises:
-            UserError: see `load_agent`.
+            UserError: see `load_network`.
         """
         if is_random:
             return RandomActor(venv.single_action_space)
-        return load_agent(self.path, venv.single_observation_space)
+        return load_network(self.path, venv.single_observation_space)

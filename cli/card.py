@@ -13,11 +13,12 @@ from ..experiments import (
     UserError,
     check_at_least,
     check_new_folder,
+    evaluation_env,
     make_environments,
     parse,
-    played,
     write_card,
 )
+from ..experiments.errors import user_errors
 from ..policies import newest_checkpoint
 from ..trainers import CheckpointError, thread_count
 from .agent_flags import AgentFlags
@@ -55,11 +56,11 @@ def main(arguments: Sequence[str]) -> None:
     settings = replace(settings, episodes=chosen.episodes or settings.episodes)
     settings = replace(settings, kwargs={**settings.kwargs, **chosen.kwargs}, vary={})
     config = replace(config, eval=settings)  # so that `eval` of the folder plays the same
-    env, told = played(config.env, settings, "held-out", {})
+    env, levels = evaluation_env(config.env, settings, "held-out", {})
     title = chosen.title or chosen.out.resolve().name
     if title == RANDOM:
         raise UserError(f"--title: expected another name than that of the random policy, got {title!r}")
-    try:  # once: a run that goes on writes others meanwhile
+    try:  # once: a running training writes others meanwhile
         checkpoint = newest_checkpoint(chosen.path)
     except CheckpointError as error:
         raise UserError(str(error)) from error
@@ -70,13 +71,11 @@ def main(arguments: Sequence[str]) -> None:
     actions = "the most probable actions" if settings.deterministic else "sampled actions"
     options = "".join(f" {name}={value}" for name, value in settings.kwargs.items())
     protocol = (
-        f"{settings.episodes} whole episodes in {env.num_envs} environments ({told}{options}), a fixed number"
-        f" in each, with {actions}; seed {settings.seed}. `entitize eval` plays the same episodes."
+        f"{settings.episodes} whole episodes in {env.num_envs} environments ({levels}{options}), a fixed"
+        f" number in each, with {actions}; seed {settings.seed}. `entitize eval` plays the same episodes."
     )
-    try:
+    with user_errors(CheckpointError):
         write_card(chosen.run, checkpoint, chosen.out, config, results, protocol, title, chosen.license)
-    except CheckpointError as error:
-        raise UserError(str(error)) from error
     rows: list[TableRow] = [(name, {}, result) for name, result in results.items()]
-    Console().print(results_table(title, f"{config.env.id}, {told}", rows))
+    Console().print(results_table(title, f"{config.env.id}, {levels}", rows))
     print(f"{chosen.out}: written")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import json
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -29,10 +28,10 @@ from ..envs import (
 )
 from ..envs.gymnasium_checks import runs_check_env
 from ..envs.registration import find_namespace
-from ..experiments import UserError, check_at_least, parse, where_raised
-from ..experiments.config_file import number
+from ..experiments import Pairs, UserError, check_at_least, parse, where_raised
+from ..experiments.errors import user_errors
 
-#: How many lanes of a vector environment are checked.
+#: Number of lanes of a vector environment that are checked.
 _LANES = 3
 
 
@@ -51,8 +50,8 @@ class CheckArguments:
     """The seed of the environment and of the actions."""
     render: bool = True
     """Render in every mode; --no-render where there is no display."""
-    kwargs: tuple[str, ...] = ()
-    """Options of the environment: key=value, values as in YAML; or one JSON object."""
+    kwargs: Pairs = field(default_factory=dict)
+    """Options of the environment, e.g. size=8; values as in YAML."""
 
     def __post_init__(self) -> None:
         check_at_least(self, 1, "steps")
@@ -62,9 +61,8 @@ class CheckArguments:
 def main(arguments: Sequence[str]) -> int:
     """Parse and run the command; 0 if all rules are kept, 1 if not."""
     chosen = parse(CheckArguments, "check", arguments)
-    options = read_options(chosen.kwargs)
     try:
-        for target in find(chosen.env, options):
+        for target in find(chosen.env, chosen.kwargs):
             _check(target, chosen)
     except (UserError, KeyboardInterrupt):
         raise
@@ -82,30 +80,6 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def read_options(words: Sequence[str]) -> dict[str, Any]:
-    """`key=value` words with values as in YAML, or JSON objects, as keywords.
-
-    Raises:
-        UserError: a word that is neither.
-    """
-    options: dict[str, Any] = {}
-    for word in words:
-        if word.startswith("{"):
-            try:
-                options.update(json.loads(word))
-            except ValueError as error:
-                raise UserError(f"--kwargs {word}: no JSON object: {error}") from None
-            continue
-        key, equals, value = word.partition("=")
-        if not equals or not key.isidentifier():
-            raise UserError(f"--kwargs takes key=value or a JSON object, got {word!r}")
-        try:
-            options[key] = number(value)
-        except ValueError as error:
-            raise UserError(f"--kwargs {word}: {error}") from None
-    return options
-
-
 @dataclass(frozen=True)
 class CheckTarget:
     """An environment to be made."""
@@ -121,10 +95,8 @@ def find(env: str, options: dict[str, Any]) -> list[CheckTarget]:
     Raises:
         UserError: there is no such module, attribute or environment, or it takes no such options.
     """
-    try:
+    with user_errors(gymnasium.error.Error):
         makers = resolve(env)
-    except gymnasium.error.Error as error:
-        raise UserError(str(error)) from error
     if makers.is_object and options:
         raise UserError(f"{env} is an object, which takes no options; got {', '.join(options)}")
     if makers.is_function:
@@ -163,10 +135,8 @@ def _check(target: CheckTarget, chosen: CheckArguments) -> None:
     """
     env = target.make()
     if isinstance(env, MultiAgentEnv):
-        try:
+        with user_errors(ImportError):
             from ..adapters.pettingzoo import check_multi_agent_env
-        except ImportError as error:
-            raise UserError(str(error)) from error
         _say(
             f"{target.name} makes {type(env).__name__}, a MultiAgentEnv of {len(env.possible_agents)} agents"
         )

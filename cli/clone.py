@@ -11,7 +11,7 @@ import torch
 import tyro
 
 from ..datasets import DatasetError, EntityDataset
-from ..experiments import ROGUE_NET, TrainConfig, UserError, find_config, load_agent, parse, read_config
+from ..experiments import ROGUE_NET, TrainConfig, UserError, find_config, load_network, parse, read_config
 from ..experiments.arguments import peek
 from ..policies import CheckpointError
 from ..policies.loading import AnyNetwork
@@ -110,7 +110,7 @@ def describe(trainer: BehaviorCloning, metrics: dict[str, float]) -> str:
 
 def _network(chosen: CloneArguments, dataset: EntityDataset) -> AnyNetwork:
     if chosen.init_from is not None:
-        return load_agent(chosen.init_from, dataset.space)
+        return load_network(chosen.init_from, dataset.space)
     torch.manual_seed(chosen.cloning.seed)
     try:
         return RogueNet(dataset.space, dataset.space.actions, **chosen.net.to_dict())

@@ -19,9 +19,9 @@ from ..experiments import (
     Series,
     check_at_least,
     check_series,
+    evaluation_env,
     make_environments,
     parse,
-    played,
     settings_of,
 )
 from ..trainers import Actor, EpisodeResults, bootstrap_interval, evaluate, thread_count
@@ -66,14 +66,14 @@ def main(arguments: Sequence[str]) -> None:
     rows: list[TableRow] = []
     with thread_count(config.ppo.num_threads):
         for setting in settings_of(chosen.vary or settings.vary):
-            env, told = played(config.env, settings, chosen.levels, {**chosen.kwargs, **setting})
+            env, levels = evaluation_env(config.env, settings, chosen.levels, {**chosen.kwargs, **setting})
             with make_environments(env) as venv:
                 agents = {_name(chosen.path): chosen.load(venv)}
                 if chosen.random:
                     agents = {RANDOM: chosen.load(venv, is_random=True), **agents}
                 rows += [(name, setting, result) for name, result in judge(agents, venv, settings).items()]
     title = " ".join([config.env.id, *(f"{name}={value}" for name, value in chosen.kwargs.items())])
-    Console().print(results_table(title, told, rows))
+    Console().print(results_table(title, levels, rows))
 
 
 def _name(path: Path) -> str:

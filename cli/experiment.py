@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 
@@ -13,27 +13,24 @@ from ..adapters.microrts import Map, find_map
 from ..adapters.procgen import GAMES
 from ..experiments import TrainConfig, UserError, check_at_least, parse
 from ..experiments.ablations import Study, ablation_config, find_study, read_studies
-from ..experiments.arguments import split_names
-from ..experiments.config_file import plain
-from ..experiments.errors import unknown
+from ..experiments.arguments import Names
+from ..experiments.config_file import plain, value_of
+from ..experiments.errors import check_known, user_errors
+from ..experiments.network_options import EXPERIMENT_NETWORKS
 from ..experiments.queue import (
     EvaluationFlags,
     QueueFlags,
     TrainingJob,
+    chosen_names,
     configured,
-    names,
     read_base,
     run_jobs,
     split_train_flags,
 )
 
 #: Name of a network in an experiment -> the configuration that trains it.
-PROCGEN_NETWORKS = {
-    "roguenet": "procgen",
-    "roguenet_large": "procgen_large",
-    "roguenet_reference": "procgen_reference",
-    "impala": "procgen_impala",
-}
+PROCGEN_NETWORKS = {name: known.procgen for name, known in EXPERIMENT_NETWORKS.items() if known.procgen}
+MICRORTS_NETWORKS = {name: known.microrts for name, known in EXPERIMENT_NETWORKS.items() if known.microrts}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,24 +41,22 @@ class ProcgenArguments(QueueFlags):
     The same command continues after a stop or a kill. Flags after `--` are those of `entitize train`.
     """
 
-    games: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="A,B")] = ()
+    games: Names = ()
     """Games, or all (default)."""
-    net: Annotated[
-        tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(aliases=["--nets"], metavar="A,B")
-    ] = ()
+    net: Annotated[Names, tyro.conf.arg(aliases=["--nets"])] = ()
     """Networks: roguenet (default), roguenet_large, roguenet_reference, impala."""
 
 
 def procgen_jobs(chosen: ProcgenArguments, train_flags: Sequence[str] = ()) -> list[TrainingJob]:
-    """The runs that are asked for.
+    """Return the runs that are asked for.
 
     Raises:
         UserError: there is no such game, network or flag.
     """
-    games = names("game", chosen.games or ["all"], GAMES)
+    games = chosen_names("game", chosen.games or ["all"], GAMES)
     bases = {
         net: read_base(PROCGEN_NETWORKS[net], train_flags)
-        for net in names("network", chosen.net or ["roguenet"], PROCGEN_NETWORKS)
+        for net in chosen_names("network", chosen.net or ["roguenet"], PROCGEN_NETWORKS)
     }
     return [
         TrainingJob(game, network, seed, configured(base, f"Procgen/{game}", seed, chosen))
@@ -71,17 +66,9 @@ def procgen_jobs(chosen: ProcgenArguments, train_flags: Sequence[str] = ()) -> l
     ]
 
 
-#: Name of a network in an experiment -> the configuration that trains it, and its options.
-MICRORTS_NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
-    "roguenet": ("microrts", {}),
-    "transformer": ("microrts_transformer", {"position": "one_hot"}),
-    "transformer_embedding": ("microrts_transformer", {"position": "embedding"}),
-    "gridnet": ("microrts_gridnet", {}),
-    "uas": ("microrts_uas", {}),
-}
 #: RogueNet has a configuration of its own for maps of at most so many cells.
 _SMALL_MAP, _SMALL_MAP_CONFIG = 64, "microrts_8x8"
-#: Up to so many cells the paper tells them to the TransformerNet one-hot; wider, its heads don't fit.
+#: Up to so many cells `transformer` can encode positions one-hot, as in the paper.
 _ONE_HOT = 64
 
 
@@ -94,11 +81,9 @@ class MicroRTSArguments(QueueFlags):
     number of environments needs other opponents: `-- --env.num-envs 12 --env.kwargs opponents=coacAI`.
     """
 
-    maps: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="A,B")] = ()
+    maps: Names = ()
     """Maps (default: 8x8,16x16); NxN is basesWorkersNxN."""
-    net: Annotated[
-        tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(aliases=["--nets"], metavar="A,B")
-    ] = ()
+    net: Annotated[Names, tyro.conf.arg(aliases=["--nets"])] = ()
     """Networks: roguenet, transformer (up to 8x8), transformer_embedding, gridnet, uas, or all (default)."""
     eval_games: int = 100
     """Games against each bot."""
@@ -114,13 +99,13 @@ class MicroRTSArguments(QueueFlags):
 
 
 def microrts_jobs(chosen: MicroRTSArguments, train_flags: Sequence[str] = ()) -> list[TrainingJob]:
-    """The runs that are asked for. `transformer` is left out where a map is too large for it.
+    """Return the runs that are asked for. `transformer` is left out where a map is too large for it.
 
     Raises:
         UserError: there is no such map, network or flag.
     """
-    boards = _boards(chosen.maps or ("8x8,16x16",))
-    networks = names("network", chosen.net or ["all"], MICRORTS_NETWORKS)
+    boards = _boards(chosen.maps or ("8x8", "16x16"))
+    networks = chosen_names("network", chosen.net or ["all"], MICRORTS_NETWORKS)
     pairs = [
         (board, network)
         for network in networks
@@ -128,16 +113,14 @@ def microrts_jobs(chosen: MicroRTSArguments, train_flags: Sequence[str] = ()) ->
         if network != "transformer" or board.width * board.height <= _ONE_HOT
     ]
     if not pairs:
-        raise UserError(
-            "transformer tells at most 64 cells apart; on larger maps there is transformer_embedding"
-        )
+        raise UserError(f"transformer: expected a map of at most {_ONE_HOT} cells. Use transformer_embedding")
     bases = {name: read_base(name, train_flags) for name in {_config_of(*pair) for pair in pairs}}
     evaluation = EvaluationFlags(chosen.eval_games, chosen.all_bots, chosen.eval_max_steps)
     jobs = []
     for seed in range(chosen.seeds):
         for board, network in pairs:
             base = bases[_config_of(board, network)]
-            base = replace(base, baseline={**base.baseline, **MICRORTS_NETWORKS[network][1]})
+            base = replace(base, baseline={**base.baseline, **EXPERIMENT_NETWORKS[network].options})
             config = configured(base, f"MicroRTS/{board.name}", seed, chosen)
             jobs.append(TrainingJob(board.name, network, seed, config, evaluation))
     return jobs
@@ -146,16 +129,13 @@ def microrts_jobs(chosen: MicroRTSArguments, train_flags: Sequence[str] = ()) ->
 def _config_of(board: Map, network: str) -> str:
     if network == "roguenet" and board.width * board.height <= _SMALL_MAP:
         return _SMALL_MAP_CONFIG
-    return MICRORTS_NETWORKS[network][0]
+    return MICRORTS_NETWORKS[network]
 
 
-def _boards(words: Sequence[str]) -> list[Map]:
-    asked = split_names(words)
+def _boards(asked: Sequence[str]) -> list[Map]:
     full = [f"basesWorkers{name}" if re.fullmatch(r"\d+x\d+", name) else name for name in asked]
-    try:
+    with user_errors(ValueError, ImportError):
         return [find_map(name) for name in dict.fromkeys(full)]
-    except (ValueError, ImportError) as error:
-        raise UserError(str(error)) from error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,14 +149,14 @@ class AblationArguments(QueueFlags):
 
     study: tyro.conf.Positional[str]
     """The study, e.g. chunk_size."""
-    games: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="A,B")] = ()
+    games: Names = ()
     """Games (default: those of the study), or all that the study allows."""
-    variants: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="A,B")] = ()
+    variants: Names = ()
     """Variants (default: all)."""
 
 
 def listing() -> str:
-    """The studies, what they ask, and where."""
+    """Return the studies with their questions, variants and games, as text."""
     lines = ["usage: entitize experiment ablation STUDY --out DIR [OPTIONS] [-- FLAGS OF TRAIN]"]
     for name, study in read_studies().items():
         others = [variant for variant in study.variants if variant != study.baseline]
@@ -186,14 +166,14 @@ def listing() -> str:
 
 
 def ablation_jobs(chosen: AblationArguments, train_flags: Sequence[str] = ()) -> list[TrainingJob]:
-    """The runs that are asked for.
+    """Return the runs that are asked for.
 
     Raises:
-        UserError: there is no such study, game, variant or flag, or a flag says what is the study's to say.
+        UserError: there is no such study, game, variant or flag, or a flag sets what the study sets.
     """
     study = find_study(chosen.study)
-    games = names("game", chosen.games or study.games, study.allowed_games())
-    variants = names("variant", chosen.variants or ["all"], study.variants)
+    games = chosen_names("game", chosen.games or study.games, study.allowed_games())
+    variants = chosen_names("variant", chosen.variants or ["all"], study.variants)
     base = _base(chosen.study, study, train_flags)
     jobs = []
     for seed in range(chosen.seeds):
@@ -209,17 +189,9 @@ def _base(name: str, study: Study, train_flags: Sequence[str]) -> TrainConfig:
     base = read_base(study.config, train_flags)
     before, after = plain(read_base(study.config, ())), plain(base)
     for key in sorted(study.changes()):
-        if _value(before, key) != _value(after, key):
-            raise UserError(f"{key} is what the study {name} sets, so it can't be given after --")
+        if value_of(before, key) != value_of(after, key):
+            raise UserError(f"{key}: expected none after --, because the study {name} sets it")
     return base
-
-
-def _value(data: Mapping[str, Any], key: str) -> Any:
-    """Return the value of a dotted key; None if it does not exist."""
-    value: Any = data
-    for name in key.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value
 
 
 #: Kind -> its flags, the runs that they ask for, and what it does.
@@ -253,8 +225,7 @@ def main(arguments: Sequence[str]) -> int:
         print(_HELP.format(kinds="\n".join(f"  {name:10} {text}" for name, (_, _, text) in KINDS.items())))
         return 0
     kind, *rest = arguments
-    if kind not in KINDS:
-        raise unknown("experiment", kind, KINDS)
+    check_known("experiment", kind, KINDS)
     if kind == "ablation" and not rest:
         print(listing())
         return 0

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import tyro
 
-from ..experiments import UserError, parse
+from ..experiments import parse
+from ..experiments.errors import user_errors
 from ..policies import CheckpointError
 from ..policies.export import ExportError, export_onnx
 from ..policies.export.graph import LEAST_OPSET
@@ -28,8 +28,6 @@ class ExportArguments:
     """The run folder, or a checkpoint folder."""
     out: Path
     """The file to write. A JSON file with the names of inputs and outputs is written beside it."""
-    format: Literal["onnx"] = "onnx"
-    """The format of the file."""
     opset: int = LEAST_OPSET
     """Version of ONNX's operators."""
 
@@ -37,10 +35,8 @@ class ExportArguments:
 def main(arguments: Sequence[str]) -> None:
     """Parse and run the command."""
     chosen = parse(ExportArguments, "export", arguments)
-    try:
+    with user_errors(CheckpointError, ExportError, ValueError, OSError, ImportError):
         file = export_onnx(chosen.run, chosen.out, chosen.opset)
-    except (CheckpointError, ExportError, ValueError, OSError, ImportError) as error:
-        raise UserError(str(error)) from error
     size = file.path.stat().st_size / 1000
     print(f"{file.path}: written ({size:,.0f} kB, opset {chosen.opset}); names in {file.names}")
     if file.difference is None:

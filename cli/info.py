@@ -14,6 +14,7 @@ import tyro
 from .. import __version__
 from ..envs import EntitySpace
 from ..experiments import ROGUE_NET, EnvConfig, Network, Pairs, UserError, make_environments, parse
+from ..experiments.errors import user_errors
 from ..experiments.network_options import check_options
 from ..policies.rogue_net import RogueNetConfig
 
@@ -66,10 +67,8 @@ def main(arguments: Sequence[str]) -> None:
 
 def _describe(chosen: InfoArguments) -> str:
     """Describe an environment, and the network if torch is installed."""
-    try:
+    with user_errors(ValueError):
         check_options(chosen.network, chosen.net, chosen.baseline)
-    except ValueError as error:
-        raise UserError(str(error)) from error
     assert chosen.env is not None
     env = EnvConfig(chosen.env, num_envs=8, kwargs=chosen.kwargs)
     with make_environments(env) as venv:

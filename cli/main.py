@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from .. import __version__
 from ..envs import ObservationError
 from ..experiments import UserError
-from ..experiments.errors import unknown
+from ..experiments.errors import check_known, user_errors
 from ..lazy import needs_extra
 from ..process import EFFECTS, is_on
 
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (UserError, ObservationError) as error:
         print(f"entitize: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # whoever read our output has seen enough, like `head`
+    except BrokenPipeError:  # the reader of our output, such as `head`, has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
@@ -66,13 +66,10 @@ def _run(words: list[str]) -> int:
         print(__version__)
         return 0
     command, *rest = words
-    if command not in COMMANDS:
-        raise unknown("command", command, COMMANDS)
-    try:
+    check_known("command", command, COMMANDS)
+    with user_errors(ValueError):  # before a run starts, not in its first step
         for effect in EFFECTS:
             is_on(effect)
-    except ValueError as error:  # before a run starts, not in its first step
-        raise UserError(str(error)) from error
     try:
         module = importlib.import_module(f"entitize.{COMMANDS[command][0]}")
     except ModuleNotFoundError as error:
@@ -95,7 +92,9 @@ def _help() -> str:
             "",
             *lines,
             "",
-            "Example: entitize train --config procgen --env.id Procgen/coinrun --run runs/coinrun",
+            "Example: entitize train --config procgen --env.id Procgen/coinrun --run runs/coinrun"
+            " --ppo.total-timesteps 1_000_000",
+            "(without the last flag it takes 25 million steps, which is hours).",
             "`entitize COMMAND --help` lists the options of a command.",
         ]
     )

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..envs import EntityVectorEnv
 from ..experiments.arguments import check_at_least, parse
-from ..experiments.environments import EnvConfig, make_environments, played, with_lanes
+from ..experiments.environments import EnvConfig, evaluation_env, make_environments, with_lanes
 from ..experiments.errors import UserError
 from ..trainers.evaluation import Actor
 from ..trainers.schedule import thread_count
@@ -63,14 +63,14 @@ def main(arguments: Sequence[str]) -> None:
     out = chosen.out or chosen.run / "play.mp4"
     check_ending(out)
     config, settings = chosen.read()
-    env, told = played(config.env, settings, "held-out", chosen.kwargs)
+    env, levels = evaluation_env(config.env, settings, "held-out", chosen.kwargs)
     with thread_count(config.ppo.num_threads), make_visible(env) as venv:
         actor = chosen.load(venv, chosen.random)
         frames, returns = record_video(
             actor, venv, chosen.episodes, chosen.max_steps, settings.seed, settings.deterministic
         )
     write_video(out, frames, chosen.fps)
-    print(f"{out}: {len(frames)} steps on {told}, returns {', '.join(f'{value:.1f}' for value in returns)}")
+    print(f"{out}: {len(frames)} steps on {levels}, returns {', '.join(f'{value:.1f}' for value in returns)}")
 
 
 def play_as_page(chosen: PlayArguments, out: Path) -> None:
@@ -82,7 +82,7 @@ def play_as_page(chosen: PlayArguments, out: Path) -> None:
     """
     check_page(out)
     config, settings = chosen.read()
-    env, told = played(config.env, settings, "held-out", chosen.kwargs)
+    env, levels = evaluation_env(config.env, settings, "held-out", chosen.kwargs)
     with thread_count(config.ppo.num_threads), make_visible(env) as venv:
         actor = chosen.load(venv, chosen.random)
         try:
@@ -98,12 +98,12 @@ def play_as_page(chosen: PlayArguments, out: Path) -> None:
             deterministic=settings.deterministic,
         )
     try:
-        steps = write_page(out, recording, title=f"{env.id}, {told}", position=chosen.position)
+        steps = write_page(out, recording, title=f"{env.id}, {levels}", position=chosen.position)
     except (OSError, ValueError) as error:
         raise UserError(f"could not write {out}: {error}") from error
     cut = "" if steps == len(recording.steps) else f" of {len(recording.steps)}, to keep the page small,"
     returns = ", ".join(f"{value:.1f}" for lane in recording.returns for value in lane)
-    print(f"{out}: {steps} steps{cut} on {told}, returns {returns}, {out.stat().st_size / 1e6:.1f} MB")
+    print(f"{out}: {steps} steps{cut} on {levels}, returns {returns}, {out.stat().st_size / 1e6:.1f} MB")
 
 
 def check_page(path: Path) -> None:

@@ -19,10 +19,10 @@ from ..experiments import (
     TrainConfig,
     UserError,
     check_at_least,
-    load_agent,
+    evaluation_env,
+    load_network,
     make_environments,
     parse,
-    played,
 )
 from ..trainers import thread_count
 from .agent_flags import AgentFlags
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str]) -> None:
     config, settings = chosen.read()
     lanes = chosen.num_envs or settings.num_envs
     settings = replace(settings, num_envs=lanes, episodes=lanes)
-    env, _ = played(config.env, settings, chosen.levels, chosen.kwargs)
+    env, _ = evaluation_env(config.env, settings, chosen.levels, chosen.kwargs)
     facts: dict[str, Any] = {
         "entitize": __version__,
         "env": env.id,
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str]) -> None:
     episodes = chosen.episodes or (None if chosen.steps else 100)
     with thread_count(config.ppo.num_threads), make_environments(env) as venv:
         player = _player(chosen, venv)
-        teacher = load_agent(chosen.teacher, venv.single_observation_space) if chosen.teacher else None
+        teacher = load_network(chosen.teacher, venv.single_observation_space) if chosen.teacher else None
         try:
             record(
                 venv,
@@ -125,7 +125,7 @@ def _report(chosen: RecordArguments, player: Any) -> None:
     mean = f", mean return {sum(whole) / len(whole):.2f}" if whole else ""
     print(f"{chosen.out}: {len(dataset.decisions):,} steps, {len(whole)} whole episodes{mean}")
     if chosen.bots and player.num_refused:
-        print(f"{player.num_refused:,} of {player.num_orders:,} orders were masked, and became waiting")
+        print(f"{player.num_refused:,} of {player.num_orders:,} actions were masked and replaced by waiting")
 
 
 def _name(chosen: RecordArguments) -> str:

@@ -10,8 +10,9 @@ from typing import Any
 import tyro
 
 from ..datasets import DatasetError, EntityDataset, replay
-from ..envs import named_code
 from ..experiments import EnvConfig, Pairs, UserError, make_environments, parse
+from ..experiments.config import check_names_no_code
+from ..experiments.errors import user_errors
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,10 @@ class ReplayArguments:
 def main(arguments: Sequence[str]) -> int:
     """Parse and run the command; returns the exit code."""
     chosen = parse(ReplayArguments, "replay", arguments)
-    try:
+    with user_errors(DatasetError):
         dataset = EntityDataset(chosen.data)
         with make_environments(_environment(chosen, dataset.metadata)) as venv:
             difference = replay(dataset, venv, tolerance=chosen.tolerance)
-    except DatasetError as error:
-        raise UserError(str(error)) from error
     print(f"{len(dataset):,} steps replayed: no difference" if difference is None else difference)
     return 0 if difference is None else 1
 
@@ -58,9 +57,6 @@ def _environment(chosen: ReplayArguments, metadata: Mapping[str, Any]) -> EnvCon
         raise UserError(
             f"{chosen.data}: metadata: expected kwargs and a number of lanes, got {kwargs!r} and {lanes!r}"
         )
-    if chosen.env is None and (named := named_code([env, kwargs])):
-        raise UserError(
-            f"{chosen.data} names code of this machine, which may be anything: {', '.join(map(repr, named))}."
-            f" If you know it, confirm it with --env {env}"
-        )
+    if chosen.env is None:
+        check_names_no_code(chosen.data, [env, kwargs], f"--env {env}")
     return EnvConfig(chosen.env or str(env), lanes, {**kwargs, **chosen.kwargs})

@@ -9,10 +9,11 @@ from typing import Any
 
 import tyro
 
-from ..experiments import RUN_CONFIG, UserError, is_microrts, parse
+from ..experiments import RUN_CONFIG, UserError, is_microrts, is_procgen, parse
+from ..experiments.errors import user_errors
+from ..experiments.network_options import EXPERIMENT_NETWORKS
 from ..experiments.queue import EXPERIMENT, RunRecord, read_experiment, read_sound_runs
 from ..experiments.reports import (
-    NETWORK_NAMES,
     Document,
     MeasuredRun,
     RunTable,
@@ -56,7 +57,7 @@ def write_report(directory: Path, folder: Path) -> Document:
     Runs that can't be read are named in it, and left out.
 
     Raises:
-        UserError: there are no runs that can be read, it can't be told what kind of experiment it is, or a
+        UserError: there are no runs that can be read, the kind of experiment is unknown, or a
             file can't be written.
     """
     if (directory / RUN_CONFIG).is_file():
@@ -84,18 +85,16 @@ def write_report(directory: Path, folder: Path) -> Document:
 
     def document() -> Document:
         made = _document(kind, table, folder, asked)
-        told = [f"Asked for, and without a run yet: {', '.join(missing)}."] if missing else []
-        told += [f"Can't be read, and left out: {problem}" for problem in problems]
-        return replace(made, paragraphs=[*made.paragraphs, *told])
+        notes = [f"Asked for, and without a run yet: {', '.join(missing)}."] if missing else []
+        notes += [f"Can't be read, and left out: {problem}" for problem in problems]
+        return replace(made, paragraphs=[*made.paragraphs, *notes])
 
     return _written(folder, document)
 
 
 def _search_report(directory: Path, folder: Path) -> Document:
-    try:
+    with user_errors(ModuleNotFoundError):
         from ..experiments.search import search_report  # Optuna is of an extra
-    except ModuleNotFoundError as error:
-        raise UserError(str(error)) from error
     return _written(folder, lambda: search_report(directory, folder))
 
 
@@ -112,7 +111,11 @@ def _written(folder: Path, make: Callable[[], Document]) -> Document:
 def _run_document(run: MeasuredRun, folder: Path) -> Document:
     """Return the report of a single run; of Procgen or μRTS, that of an experiment with this run."""
     record = run.record
-    if run.has_returns and record.network in NETWORK_NAMES and (kind := _kind_by_environments([record])):
+    if (
+        run.has_returns
+        and record.network in EXPERIMENT_NETWORKS
+        and (kind := _kind_by_environments([record]))
+    ):
         return _document(kind, {record.case: {record.network: [run]}}, folder, {})
     return run_report(run, folder)
 
@@ -126,7 +129,7 @@ def _document(kind: str, table: RunTable, folder: Path, asked: dict[str, Any]) -
 
 
 def _kind_of(records: Sequence[RunRecord], directory: Path) -> str:
-    """The kind, by what the runs are trained in."""
+    """Return the kind of the experiment, by the environments of its runs."""
     kind = _kind_by_environments(records)
     if kind is None:
         ids = {record.config.env.id for record in records}
@@ -141,6 +144,6 @@ def _kind_by_environments(records: Sequence[RunRecord]) -> str | None:
     ids = {record.config.env.id for record in records}
     if all(is_microrts(env_id) for env_id in ids):
         return "microrts"
-    if all(env_id.removeprefix("entitize/").startswith("Procgen") for env_id in ids):
+    if all(is_procgen(env_id) for env_id in ids):
         return "procgen"
     return None

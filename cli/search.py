@@ -9,7 +9,9 @@ from typing import Annotated
 import tyro
 
 from ..adapters.procgen import GAMES
-from ..experiments import TrainConfig, UserError, check_at_least, parse
+from ..experiments import TrainConfig, check_at_least, parse
+from ..experiments.arguments import Names, split_names
+from ..experiments.errors import user_errors
 from ..experiments.queue import QueueFlags, configured, places, read_base, split_train_flags
 from ..experiments.search import BEST, SearchSettings, read_parameters, run_search
 from ..experiments.search.settings import Pruner
@@ -37,7 +39,7 @@ class SearchArguments(QueueFlags):
     """A setting and its values: LOW..HIGH, log:LOW..HIGH, int:LOW..HIGH, int:log:LOW..HIGH or A,B,C."""
     trials: int = 32
     """Trials to finish, pruned ones and those of earlier commands in the folder included."""
-    games: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="A,B")] = ()
+    games: Names = ()
     """Games that each trial trains on (default: the environment of the configuration); several only of
     Procgen: the objective is the mean of normalized returns."""
     seeds: int = 1
@@ -76,7 +78,8 @@ def search_settings(chosen: SearchArguments, train_flags: Sequence[str] = ()) ->
     for word in chosen.param:
         name, _, values = word.partition("=")
         if name.strip() == _GAMES:
-            games.append(values)
+            with user_errors(ValueError):
+                games += split_names([values])
             words.remove(word)
     base = read_base(chosen.config, train_flags, _OWN_FLAGS)
     base = configured(base, base.env.id, base.ppo.seed, chosen)
@@ -85,10 +88,7 @@ def search_settings(chosen: SearchArguments, train_flags: Sequence[str] = ()) ->
     return SearchSettings(base, tuple(read_parameters(words, base)), ids, chosen.seeds, chosen.pruner)
 
 
-def _ids(words: Sequence[str], base: TrainConfig) -> tuple[str, ...]:
+def _ids(games: Sequence[str], base: TrainConfig) -> tuple[str, ...]:
     """Return the environments of a trial; games of Procgen need no namespace."""
-    named = [name.strip() for word in words for name in word.split(",")]
-    if not all(named):
-        raise UserError(f"--games: expected names separated by commas, got {','.join(words)!r}")
-    ids = [f"Procgen/{name}" if name in GAMES else name for name in named]
+    ids = [f"Procgen/{name}" if name in GAMES else name for name in games]
     return tuple(dict.fromkeys(ids)) or (base.env.id,)

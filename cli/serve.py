@@ -13,7 +13,8 @@ from rich.console import Console
 from ..adapters.programs import ListeningVectorEnv
 from ..adapters.programs.server import TOKEN
 from ..envs import EntityVectorEnv
-from ..experiments import UserError, parse
+from ..experiments import parse
+from ..experiments.errors import user_errors
 from ..policies import CheckpointError
 from ..policies.runtime import Agent, load_agent
 from ..trainers import Shown
@@ -29,11 +30,11 @@ class ServeArguments:
     run: tyro.conf.Positional[Path]
     """The run folder, or a checkpoint folder."""
     listen: str = "127.0.0.1:7000"
-    """Where games connect, HOST:PORT."""
+    """Address for games to connect to, HOST:PORT."""
     token: str | None = None
-    """What games must send; needed unless HOST is a loopback address (default: ENTITIZE_TOKEN)."""
+    """Token that games must send; needed unless HOST is a loopback address (default: ENTITIZE_TOKEN)."""
     games: int = 64
-    """How many games may play at the same time."""
+    """Maximum number of games at the same time."""
     deterministic: bool = False
     """Take the most probable action instead of sampling."""
     seed: int | None = None
@@ -45,11 +46,9 @@ def main(arguments: Sequence[str]) -> None:
     chosen = parse(ServeArguments, "serve", arguments)
     if chosen.token is not None:
         os.environ[TOKEN] = chosen.token
-    try:
+    with user_errors(CheckpointError, ValueError, ImportError):
         agent = load_agent(chosen.run, chosen.seed)
         venv = ListeningVectorEnv(chosen.listen, chosen.games, agent.observation_space, max_wait=0.005)
-    except (CheckpointError, ValueError, ImportError) as error:
-        raise UserError(str(error)) from error
     with venv:
         Console().print(f"{chosen.run} decides on ws://{venv.address}", highlight=False, soft_wrap=True)
         decide(agent, venv, chosen.deterministic)

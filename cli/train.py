@@ -1,4 +1,4 @@
-"""`entitize train`: train a network as flags and a configuration file say."""
+"""`entitize train`: train a network by flags and a configuration file."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from ..experiments import (
     with_flags_over_file,
 )
 from ..experiments.arguments import peek
+from ..experiments.errors import user_errors
 from ..trainers import RankError, RunLockedError
 from ..trainers.stopping import stop_on_signals
 
@@ -46,20 +47,17 @@ def main(arguments: Sequence[str]) -> int:
     actors = None if chosen.ray is None else Actors(chosen.ray, chosen.ray_staleness, chosen.ray_timeout)
     run = chosen.resume or chosen.run or default_run_folder(settings)
     stop = threading.Event()
-    try:
-        with stop_on_signals(stop):
-            is_resumed, given = chosen.resume is not None, _network_flags(arguments)
-            train(
-                settings,
-                run,
-                resume=is_resumed,
-                stop=stop,
-                detail=chosen.progress,
-                given=given,
-                actors=actors,
-            )
-    except (RankError, RunLockedError) as error:
-        raise UserError(str(error)) from error
+    with user_errors(RankError, RunLockedError), stop_on_signals(stop):
+        is_resumed, given = chosen.resume is not None, _network_flags(arguments)
+        train(
+            settings,
+            run,
+            resume=is_resumed,
+            stop=stop,
+            detail=chosen.progress,
+            given=given,
+            actors=actors,
+        )
     return 130 if stop.is_set() else 0
 
 
@@ -126,10 +124,8 @@ def _check_game(game: str) -> None:
     Raises:
         UserError: it does not.
     """
-    try:
+    with user_errors(gymnasium.error.Error):
         makers = resolve(game)
-    except gymnasium.error.Error as error:
-        raise UserError(str(error)) from error
     if not makers.is_program:
         raise UserError(
             f"--game {game}: expected a function decorated with"

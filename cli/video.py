@@ -87,7 +87,7 @@ def _write_gif(path: Path, frames: Sequence[Frame], fps: int) -> None:
 
 
 #: Pixels.
-FRAME_HEIGHT, LEGEND_WIDTH, LINE_HEIGHT = 512, 176, 22
+FRAME_HEIGHT, LEGEND_WIDTH, LINE_HEIGHT, RADIUS = 512, 176, 22, 7
 _BACKGROUND = "#101418"
 
 
@@ -161,8 +161,8 @@ class EntityDrawing:
         return np.asarray(whole)
 
 
-def _marker(pen: ImageDraw.ImageDraw, column: float, row: float, colour: str, radius: int = 7) -> None:
-    """A ring with a dark rim, so that it is seen on any ground and hides little of it."""
-    box = (column - radius, row - radius, column + radius, row + radius)
+def _marker(pen: ImageDraw.ImageDraw, column: float, row: float, colour: str) -> None:
+    """Draw a ring with a dark rim, which is visible on any ground and hides little of it."""
+    box = (column - RADIUS, row - RADIUS, column + RADIUS, row + RADIUS)
     pen.ellipse((box[0] - 1, box[1] - 1, box[2] + 1, box[3] + 1), outline="black", width=4)
     pen.ellipse(box, outline=colour, width=2)

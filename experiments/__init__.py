@@ -37,10 +37,11 @@ if TYPE_CHECKING:
     from .environments import Levels as Levels
     from .environments import boards_of as boards_of
     from .environments import check_series as check_series
+    from .environments import evaluation_env as evaluation_env
     from .environments import held_out as held_out
     from .environments import is_microrts as is_microrts
+    from .environments import is_procgen as is_procgen
     from .environments import make_environments as make_environments
-    from .environments import played as played
     from .environments import settings_of as settings_of
     from .environments import with_lanes as with_lanes
     from .error_place import where_raised as where_raised
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from .network_options import Network as Network
     from .networks import RANDOM as RANDOM
     from .networks import initial_policy as initial_policy
-    from .networks import load_agent as load_agent
+    from .networks import load_network as load_network
     from .networks import make_policy as make_policy
     from .training import train as train
 else:

@@ -8,14 +8,14 @@ from typing import Annotated, Any, TypeVar, cast
 
 import tyro
 
-from .config_file import number
-from .errors import UserError
+from .config_file import yaml_value
+from .errors import user_errors
 
 T = TypeVar("T")
 
 
-#: The last parts of the names of flags that take NAME=VALUE words.
-_PAIRS = ("kwargs", "view", "vary", "baseline")
+#: The last parts of the names of flags that take several words: `Pairs`, `Series` and `Names`.
+_LISTS = ("kwargs", "view", "vary", "baseline", "bots", "games", "maps", "net", "nets", "variants")
 
 
 def check_at_least(flags: Any, least: int, *names: str) -> None:
@@ -31,49 +31,52 @@ def check_at_least(flags: Any, least: int, *names: str) -> None:
 
 
 def parse(kind: type[T], command: str, arguments: Sequence[str], default: T | None = None) -> T:
-    """`arguments` as the dataclass `kind`; help and unknown flags end the program as tyro does (code 0 or 2).
+    """Parse `arguments` as the dataclass `kind`; help and unknown flags end the program with code 0 or 2.
 
     Raises:
         UserError: values that don't go together, or are out of their range.
     """
-    try:
+    with user_errors(ValueError, TypeError):  # a dataclass refused the values
         value = tyro.cli(
             kind,
             prog=f"entitize {command}",
             args=_joined(arguments),
             default=default,
-            config=(tyro.conf.AvoidSubcommands,),  # optional sections (translation) are the file's to give
+            config=(tyro.conf.AvoidSubcommands,),  # only files have optional sections (translation)
         )
         return cast(T, value)
-    except (ValueError, TypeError) as error:  # a dataclass refused the values
-        raise UserError(str(error)) from error
 
 
 def _joined(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with NAME=VALUE words of a repeated flag together: tyro takes the last alone."""
+    """Return the arguments with the words of a repeated list flag together: tyro takes the last alone."""
     groups: list[list[str]] = []
-    pairs: dict[str, list[str]] = {}
+    lists: dict[str, list[str]] = {}
     for word in arguments:
         if word.startswith("--") or not groups:
-            groups.append([word])
+            flag, equals, value = word.partition("=")
+            groups.append([flag, value] if equals and _is_list(flag) else [word])
         else:
             groups[-1].append(word)
     joined: list[list[str]] = []
     for group in groups:
         flag, words = group[0], group[1:]
         if flag == "--":
-            pairs = {}
-        if flag.rpartition(".")[2].removeprefix("--") in _PAIRS and words:
-            if flag in pairs:
-                pairs[flag].extend(words)
+            lists = {}
+        if _is_list(flag) and words:
+            if flag in lists:
+                lists[flag].extend(words)
                 continue
-            pairs[flag] = group
+            lists[flag] = group
         joined.append(group)
     return [word for group in joined for word in group]
 
 
+def _is_list(flag: str) -> bool:
+    return flag.rpartition(".")[2].removeprefix("--") in _LISTS
+
+
 def peek(arguments: Sequence[str], *names: str) -> list[str | None]:
-    """The values of the flags `names` before everything is parsed, because they say what the defaults are."""
+    """Return the values of the flags `names` before the others are parsed, because they set the defaults."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     for name in names:
         parser.add_argument(f"--{name}", nargs="?")
@@ -85,7 +88,7 @@ def named_values(metavar: str, read: Callable[[str], Any], show: Callable[[Any],
     """Return the tyro type that reads words of the form `metavar` into a dict.
 
     Args:
-        read: the value out of what stands behind the `=`; raises ValueError.
+        read: makes the value of the text after the `=`; raises ValueError.
         show: the other way.
     """
 
@@ -105,12 +108,19 @@ def named_values(metavar: str, read: Callable[[str], Any], show: Callable[[Any],
 
 
 #: A dict on the command line: `--env.kwargs num_levels=200 distribution_mode=easy`, values as in YAML.
-Pairs = Annotated[dict[str, Any], named_values("NAME=VALUE", number, str)]
+Pairs = Annotated[dict[str, Any], named_values("NAME=VALUE", yaml_value, str)]
 
 
 def split_names(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the names in words such as "maze,heist"."""
-    return tuple(name.strip() for word in words for name in word.split(",") if name.strip())
+    """Return the names in words such as "maze,heist".
+
+    Raises:
+        ValueError: the words have none.
+    """
+    names = tuple(name.strip() for word in words for name in word.split(",") if name.strip())
+    if words and not names:
+        raise ValueError(f"expected at least one name, got {' '.join(words)!r}")
+    return names
 
 
 #: Names on the command line, with commas or spaces between them: `--maps A,B` or `--maps A B`.
@@ -129,7 +139,7 @@ Series = Annotated[
     dict[str, Any],
     named_values(
         "NAME=VALUE,VALUE",
-        read=lambda text: [number(value) for value in text.split(",")],
+        read=lambda text: [yaml_value(value) for value in text.split(",")],
         show=lambda values: ",".join(map(str, values)),
     ),
 ]

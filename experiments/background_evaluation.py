@@ -1,4 +1,4 @@
-"""Evaluation while training goes on, by a process of low priority that plays checkpoints one after the other.
+"""Evaluation during training, by a process of low priority that plays checkpoints one after the other.
 
 python -m entitize.experiments.background_evaluation RUN CHECKPOINT
 
@@ -22,6 +22,7 @@ from typing import IO
 from rich.console import Console
 
 from ..files import parse_json, replace_file
+from ..process import at_end_of_input
 from ..trainers import (
     PPO,
     RunFolder,
@@ -39,11 +40,11 @@ from ..trainers.runs.trainer_state import capture
 from .config import read_run_config
 from .environments import held_out, make_environments
 from .errors import UserError
-from .networks import load_agent
+from .networks import load_network
 
 #: The niceness of the process: training goes first.
 _NICENESS = 10
-#: Seconds between two looks at an evaluation that training waits for.
+#: Seconds between two checks of an evaluation that training waits for.
 _PAUSE = 0.1
 #: Of `metrics.jsonl`: the mean return of an evaluation.
 EVAL_RETURN = "eval/episodic_return"
@@ -147,7 +148,7 @@ class _Evaluation:
 
     def __init__(self, run: Path, checkpoint: Path) -> None:
         self.checkpoint = checkpoint
-        # Files: a pipe that nobody reads stops the process once it is full.
+        # Files: a pipe that is not read blocks the process once it is full.
         self._output, self._errors = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__, str(run), str(checkpoint)],
@@ -198,7 +199,7 @@ def measure(run: Path, checkpoint: Path) -> dict[str, float]:
     config = read_run_config(run)
     env, _ = held_out(config.env, config.eval)
     with make_environments(env) as venv, thread_count(1):
-        policy, settings = load_agent(checkpoint, venv.single_observation_space), config.eval
+        policy, settings = load_network(checkpoint, venv.single_observation_space), config.eval
         played = evaluate(policy, venv, settings.episodes, settings.deterministic, settings.seed)
     interval = bootstrap_interval(played.returns)
     return {
@@ -212,7 +213,7 @@ def measure(run: Path, checkpoint: Path) -> dict[str, float]:
 
 def main(run: str, checkpoint: str) -> int:
     """Evaluate a checkpoint and write the result; returns the exit code."""
-    threading.Thread(target=_end_with_the_training, daemon=True).start()
+    at_end_of_input(lambda: os._exit(1))  # the training is gone, and the result useless
     if hasattr(os, "nice"):
         os.nice(_NICENESS)
     output = os.dup(1)
@@ -225,12 +226,6 @@ def main(run: str, checkpoint: str) -> int:
     with open(output, "w") as file:
         json.dump(found, file)
     return 0
-
-
-def _end_with_the_training() -> None:
-    """End this process once the one that started it is gone: nobody would take the result."""
-    os.read(0, 1)
-    os._exit(1)
 
 
 if __name__ == "__main__":

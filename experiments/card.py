@@ -35,7 +35,7 @@ from .config import RUN_CONFIG, UNNAMED, TrainConfig, read_run_outline
 from .config_file import to_yaml
 from .environments import EnvConfig
 from .errors import UserError
-from .microrts.match_plan import has_played
+from .microrts.match_plan import RESULTS, has_played
 
 CARD = "README.md"
 _log = logging.getLogger(__name__)
@@ -147,8 +147,8 @@ def write_card(
 def _copy_policy(checkpoint: Path, out: Path) -> dict[str, Any]:
     """Write the policy of a checkpoint to `out`, and return what the checkpoint says of it."""
     stored = read_checkpoint(checkpoint)
-    told = ("spaces", "policy", "cloning")
-    metadata = {name: stored.metadata[name] for name in told if name in stored.metadata}
+    kept = ("spaces", "policy", "cloning")
+    metadata = {name: stored.metadata[name] for name in kept if name in stored.metadata}
     step = int(stored.metadata["step"])
     written = write_checkpoint(out, step, {"policy": stored.tensors["policy"]}, metadata)
     for file in written.iterdir():
@@ -157,11 +157,11 @@ def _copy_policy(checkpoint: Path, out: Path) -> dict[str, Any]:
     return {**metadata, "step": step}
 
 
-def _training(told: Mapping[str, Any], began_elsewhere: bool) -> str:
-    if "cloning" in told:
-        return f"cloned from recorded play with Entitize, {told['step']:,} steps of it"
+def _training(metadata: Mapping[str, Any], began_elsewhere: bool) -> str:
+    if "cloning" in metadata:
+        return f"cloned from recorded play with Entitize, {metadata['step']:,} steps of it"
     start = ", started from the network of another run" if began_elsewhere else ""
-    return f"trained with Entitize for {told['step']:,} steps{start}"
+    return f"trained with Entitize for {metadata['step']:,} steps{start}"
 
 
 def _of_network(network: Policy) -> dict[str, Any]:
@@ -240,12 +240,12 @@ def _front_matter(
 
 def _matches(run: Path, checkpoint: Path) -> str:
     """Return the table of `entitize eval microrts`, if the run has one of this checkpoint."""
-    table = run / "eval_microrts" / "table.md"
+    table = (run / RESULTS).with_name("table.md")
     try:
         text = read_regular(table).decode().strip()
     except (OSError, UnicodeDecodeError):
         return ""
-    if not has_played(checkpoint, table.with_name("results.jsonl")):
+    if not has_played(checkpoint, run / RESULTS):
         _log.warning("%s is not known to be of %s, and is left out of the card", table, checkpoint)
         return ""
     return f"\n### Games against bots (`entitize eval microrts`)\n\n{text}\n"

@@ -19,7 +19,7 @@ from ..policies.rogue_net import RogueNetConfig
 from ..suggestions import did_you_mean
 from ..trainers import Detail, PPOConfig, TrackerName
 from .arguments import Pairs
-from .config_file import ConfigError, read_plain, read_yaml
+from .config_file import ConfigError, read_plain, read_yaml, value_of
 from .environments import EnvConfig, EvalConfig
 from .errors import UserError
 from .network_options import ROGUE_NET, Network, check_options
@@ -35,13 +35,13 @@ class OpponentsConfig:
     """Learned opponents where lanes play each other; in a file, `opponents: {}` takes all defaults."""
 
     interval: int = 100_000
-    """Environment steps after which the learner goes into the pool once more."""
+    """Environment steps between two snapshots of the learner."""
     latest_share: float = 0.8
     """Share of the games in which the learner plays all sides itself."""
     max_size: int = 20
-    """How many opponents are kept; of snapshots those that stay spread over the history."""
+    """Number of opponents to keep; of the snapshots, those that are spread most evenly over the history."""
     weighting: Literal["uniform", "hard", "variance"] = "uniform"
-    """How opponents are drawn: all alike, rather those that win, or rather those of equal strength."""
+    """Probabilities of opponents: equal, higher for those that win, or higher for those of equal strength."""
     checkpoints: tuple[str, ...] = ()
     """Run folders (their newest checkpoint) or checkpoints of earlier runs, as further opponents."""
 
@@ -86,12 +86,12 @@ class TrainConfig:
 
 
 def config_names() -> list[str]:
-    """The configurations that come with the package."""
+    """Return the names of the configurations of the package."""
     return sorted(path.stem for path in CONFIGS.glob("*.yaml"))
 
 
 def find_config(name: str) -> Path:
-    """A YAML file by its path, or one that comes with the package by its name (`procgen`).
+    """Return the path of a configuration: a YAML file, or the name of one of the package (`procgen`).
 
     Raises:
         UserError: there is neither.
@@ -120,6 +120,7 @@ class TrainArguments:
     """Train a network with PPO. Flags override the configuration file, which overrides the defaults shown.
 
     Example: entitize train --config procgen --env.id Procgen/coinrun --run runs/coinrun
+    --ppo.total-timesteps 1_000_000 (without this flag the configuration takes 25 million steps: hours).
     """
 
     settings: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
@@ -160,11 +161,11 @@ class EnvChoice:
     id: str | None = None
     """The environment, e.g. my_game:make_env (default: the run's). Another one has its own options."""
     view: Pairs = field(default_factory=dict)
-    """How observations of a Gymnasium environment become entities (default: as in the run)."""
+    """View that turns observations of a Gymnasium environment into entities (default: the run's)."""
 
 
 def read_run_config(run: Path, env: EnvChoice | None = None) -> TrainConfig:
-    """The configuration of a run, in the environment `env` if given.
+    """Return the configuration of a run, in the environment `env` if given.
 
     Raises:
         UnknownEnvError: neither the run folder nor `env` says which environment it is.
@@ -175,7 +176,9 @@ def read_run_config(run: Path, env: EnvChoice | None = None) -> TrainConfig:
     if isinstance(data, Mapping):
         env = env or EnvChoice()
         if env.id is None and is_card(run):
-            _check_names_no_code(run, data)
+            named = [data.get("env"), data.get("eval")]
+            id_ = value_of(data, "env.id") or "ENVIRONMENT"
+            check_names_no_code(run / RUN_CONFIG, named, f"--env.id {id_}")
         data = _with_environment(run, data, env)
         _check_network(run, data)
     return _as_config(run, data)
@@ -186,18 +189,18 @@ def is_card(run: Path) -> bool:
     return (run / METADATA).is_file()
 
 
-def _check_names_no_code(run: Path, data: Mapping[str, Any]) -> None:
-    """Check that the environment in `data` is made without functions or modules that `data` names.
+def check_names_no_code(path: Path, data: Any, flag: str) -> None:
+    """Check that `data`, read from `path`, names no functions or modules.
+
+    Making an environment of it would import and call them. `flag` is how the user confirms them.
 
     Raises:
-        UserError: one is named: making the environment would import and call it.
+        UserError: one is named.
     """
-    env = data.get("env")
-    if named := named_code([env, data.get("eval")]):
-        id_ = env.get("id") if isinstance(env, Mapping) else None
+    if named := named_code(data):
         raise UserError(
-            f"{run / RUN_CONFIG} names code of this machine, which may be anything:"
-            f" {', '.join(map(repr, named))}. If you know it, confirm it with --env.id {id_ or 'ENVIRONMENT'}"
+            f"{path} names code of this machine, which may be anything: {', '.join(map(repr, named))}."
+            f" If you know it, confirm it with {flag}"
         )
 
 

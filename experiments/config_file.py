@@ -1,4 +1,4 @@
-"""YAML files as typed dataclasses: what a file may say is exactly what the dataclass has."""
+"""YAML files as typed dataclasses: the keys of a file are exactly the fields of the dataclass."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ T = TypeVar("T")
 
 
 class ConfigError(UserError):
-    """A configuration file says something that can't be meant; the message names the file and the key."""
+    """A configuration file is wrong; the message names the file and the key."""
 
 
 def read_config(kind: type[T], path: Path) -> T:
-    """The dataclass `kind` as the YAML file `path` has it; what the file leaves out keeps its default.
+    """Return the dataclass `kind` that the YAML file `path` describes; missing keys keep their defaults.
 
     Raises:
         ConfigError: the file can't be read, a key is unknown (the nearest one is suggested) or a value is of
@@ -32,7 +32,7 @@ def read_config(kind: type[T], path: Path) -> T:
 
 
 def read_plain(kind: type[T], data: Any, path: Path) -> T:
-    """`read_config` of the data that `read_yaml` returned for `path`; None: empty."""
+    """Return `read_config` of the data that `read_yaml` returned for `path`; None: empty."""
     try:
         value: T = _Reader(path, kind).read(kind, {} if data is None else data, ())
     except (ValueError, OverflowError, RecursionError) as error:  # of a number with 10,000 digits, say
@@ -44,7 +44,7 @@ def read_yaml(path: Path) -> Any:
     """Read the YAML file `path` as plain data; an empty file gives None.
 
     Raises:
-        ConfigError: the file can't be read, is not YAML or says a key twice.
+        ConfigError: the file can't be read, is not YAML or has a key twice.
     """
     try:
         text = path.read_text("utf-8")
@@ -65,11 +65,11 @@ def read_yaml(path: Path) -> Any:
 
 
 def _check_aliases(data: Any, most: int) -> None:
-    """Check that what the aliases of a YAML file repeat is no more than `most` values: ten lines can say
-    more than the memory holds.
+    """Check that the aliases of a YAML file expand to at most `most` values: ten lines can expand to more
+    than the memory.
 
     Raises:
-        ValueError: it is more, or without an end.
+        ValueError: they expand to more, or are recursive.
     """
     sizes: dict[int, int] = {}  # by id; too large while a value contains itself
 
@@ -86,7 +86,7 @@ def _check_aliases(data: Any, most: int) -> None:
 
 
 def read_section(kind: type[T], data: Mapping[str, Any], name: str) -> T:
-    """The dataclass `kind` as `data`, the section `name` of a configuration, has it.
+    """Return the dataclass `kind` that `data`, the section `name` of a configuration, describes.
 
     Raises:
         ConfigError: as in `read_config`, without the name of a file.
@@ -100,8 +100,8 @@ def to_yaml(config: Any) -> str:
     return yaml.dump(plain(config), Dumper=NumberDumper, sort_keys=False)
 
 
-def number(text: str) -> Any:
-    """A value as YAML would read it: `200` an int, `1e-3` a float, `true` a bool, `easy` a string.
+def yaml_value(text: str) -> Any:
+    """Return the value that YAML would read: `200` an int, `1e-3` a float, `true` a bool, `easy` a string.
 
     Raises:
         ValueError: the text is not YAML.
@@ -120,7 +120,7 @@ def _problem(error: yaml.YAMLError) -> str:
 
 
 class _Loader(NumberLoader):
-    """`NumberLoader` that refuses a key said twice."""
+    """`NumberLoader` that refuses a key that is there twice."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         keys: set[Hashable] = set()
@@ -174,7 +174,7 @@ class _Reader:
             raise self.error(where, str(error)) from error
 
     def unknown(self, where: tuple[str, ...], names: list[str]) -> str:
-        """Suggests the nearest key of the same section, or else the nearest key of any."""
+        """Return the error of an unknown key, with the nearest key of the same section, or else of any."""
         near = nearest(where[-1], names, 1, 0.6)
         suggestions = [".".join((*where[:-1], name)) for name in near]
         if not near:
@@ -184,7 +184,7 @@ class _Reader:
         return f"unknown key {'.'.join(where)!r}: {hint}"
 
     def simple(self, hint: Any, value: Any, where: tuple[str, ...]) -> Any:
-        """`value` as one type that is no dataclass, or `_WrongType`."""
+        """Return `value` as a type that is no dataclass, or raise `_WrongType`."""
         origin = get_origin(hint)
         if origin is Literal:
             fits, result = value in get_args(hint), value
@@ -211,7 +211,7 @@ class _Reader:
 
 
 class _WrongType(Exception):
-    """Not this one of a field's types."""
+    """The value is not of this one of the types of a field."""
 
 
 def _options(hint: Any) -> tuple[Any, ...]:
@@ -237,7 +237,7 @@ def _key_paths(kind: Any, prefix: str = "") -> Iterator[str]:
 
 
 def plain(value: Any) -> Any:
-    """A dataclass as dicts, lists, numbers and strings of its own, as YAML has it."""
+    """Return a dataclass as new dicts, lists, numbers and strings, as in YAML."""
     if dataclasses.is_dataclass(value):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
@@ -245,3 +245,23 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(part) for part in value]
     return str(value) if isinstance(value, Path) else value
+
+
+def value_of(data: Mapping[str, Any], name: str) -> Any:
+    """Return the value of the dotted `name` in plain data; None if it does not exist."""
+    value: Any = data
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def set_value(data: dict[str, Any], name: str, value: Any) -> None:
+    """Set the value of the dotted `name` in plain data.
+
+    A section that is missing, or that is a plain value, is made: `read_plain` reports it as an unknown key.
+    """
+    *sections, last = name.split(".")
+    for section in sections:
+        data[section] = dict(part) if isinstance(part := data.get(section), Mapping) else {}
+        data = data[section]
+    data[last] = value

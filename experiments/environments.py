@@ -27,8 +27,8 @@ class EnvConfig:
     kwargs: Pairs = field(default_factory=dict)
     """Options of the environment, e.g. num_levels=200 distribution_mode=hard."""
     view: Pairs = field(default_factory=dict)
-    """How observations of a Gymnasium environment become entities, e.g. view=Rows presence=presence (default:
-    chosen by the observation space)."""
+    """View that turns observations of a Gymnasium environment into entities, e.g. view=Rows presence=presence
+    (default: chosen by the observation space)."""
 
     def __post_init__(self) -> None:
         if self.num_envs < 1:
@@ -78,7 +78,7 @@ def check_series(series: Mapping[str, Any]) -> None:
 
 
 def settings_of(series: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """The settings, one after the other: {a: [1, 2], b: [3, 4]} are {a: 1, b: 3} and {a: 2, b: 4}.
+    """Return the settings, one after the other: {a: [1, 2], b: [3, 4]} are {a: 1, b: 3} and {a: 2, b: 4}.
 
     Without options there is one, and it is empty.
     """
@@ -97,6 +97,11 @@ def is_microrts(env_id: str) -> bool:
     return env_id.removeprefix("entitize/").startswith((_NAMESPACE, _GYMNASIUM_ID))
 
 
+def is_procgen(env_id: str) -> bool:
+    """Return True if `entitize.make_vec` makes games of Procgen for this id."""
+    return env_id.removeprefix("entitize/").startswith("Procgen")
+
+
 def boards_of(env_id: str, kwargs: Mapping[str, Any]) -> list[Map]:
     """Return the maps of an environment of μRTS that can be made."""
     named = env_id.removeprefix("entitize/")
@@ -105,7 +110,7 @@ def boards_of(env_id: str, kwargs: Mapping[str, Any]) -> list[Map]:
 
 
 def with_lanes(env: EnvConfig, num_envs: int) -> EnvConfig:
-    """`env` with `num_envs` lanes.
+    """Return `env` with `num_envs` lanes.
 
     Those of μRTS that play each other, and those that play each bot, keep their shares as far as whole lanes
     can; what is left goes to bots. There are no more worker processes than games, and none for one.
@@ -127,7 +132,7 @@ def with_lanes(env: EnvConfig, num_envs: int) -> EnvConfig:
 
 
 def _shares(counts: Mapping[str, int], total: int) -> dict[str, int] | None:
-    """`total` in the proportions of `counts`: rounded down, and the rest to the largest remainders."""
+    """Divide `total` in the proportions of `counts`: rounded down, and the rest to the largest remainders."""
     whole = sum(counts.values())
     if not whole:
         return None
@@ -138,56 +143,55 @@ def _shares(counts: Mapping[str, int], total: int) -> dict[str, int] | None:
     return shares
 
 
-#: Procgen draws a level's seed from the numbers below this.
+#: Procgen draws the seed of a level from the numbers below this.
 _LEVELS = 2**31 - 1
 
 
 def make_environments(env: EnvConfig, **extra: Any) -> EntityVectorEnv:
-    """The environments of `env`, made with its options and `extra`.
+    """Make the environments of `env` with its options and `extra`.
 
     Raises:
         UserError: the id or an option is unknown or not allowed.
     """
     try:
         return make_vec(env.id, env.num_envs, view=env.view or None, **{**env.kwargs, **extra})
-    except gymnasium.error.NameNotFound as error:  # says all by itself
+    except gymnasium.error.NameNotFound as error:  # its message is complete
         raise UserError(str(error)) from error
     except (gymnasium.error.Error, WorkerError, ValueError, TypeError, ImportError) as error:
         raise UserError(f"{env.id} can't be made: {error}") from error
 
 
 def held_out(env: EnvConfig, evaluation: EvalConfig) -> tuple[EnvConfig, str]:
-    """The environments to judge an agent of `env` in, and in words what is different about them.
+    """Return the environments that evaluate an agent of `env`, and a description of how they differ.
 
-    Procgen's get the levels behind the training range. Where training drew from all levels none are left over
-    and evaluation draws from all of them too. Other environments only get other seeds.
+    Those of Procgen get the levels after the training range. If training drew from all levels, evaluation
+    does too. Other environments only get other seeds.
     """
     kwargs = {**env.kwargs, **evaluation.kwargs}
-    told = f"seed {evaluation.seed}"
-    is_procgen = env.id.removeprefix("entitize/").startswith("Procgen")
-    if is_procgen and "start_level" not in evaluation.kwargs:
-        told = "levels drawn from all, as in training"
+    description = f"seed {evaluation.seed}"
+    if is_procgen(env.id) and "start_level" not in evaluation.kwargs:
+        description = "levels drawn from all, as in training"
         trained = int(env.kwargs.get("num_levels", 0))
         if not trained and evaluation.kwargs.get("num_levels"):
             first = int(kwargs.get("start_level", 0))
-            told = f"{kwargs['num_levels']} levels from {first} on, of all that training drew from"
+            description = f"{kwargs['num_levels']} levels from {first} on, of all that training drew from"
         if trained:
             first = int(env.kwargs.get("start_level", 0)) + trained
             kwargs["start_level"] = first
             kwargs["num_levels"] = evaluation.kwargs.get("num_levels", _LEVELS - first)
-            told = f"levels from {first} on, which training did not see"
+            description = f"levels from {first} on, which training did not see"
     num_envs = min(evaluation.num_envs, evaluation.episodes)
-    return with_lanes(replace(env, kwargs=kwargs), num_envs), told
+    return with_lanes(replace(env, kwargs=kwargs), num_envs), description
 
 
-#: Which levels an agent plays.
+#: The levels that an agent plays.
 Levels = Literal["held-out", "training"]
 
 
-def played(
+def evaluation_env(
     env: EnvConfig, evaluation: EvalConfig, levels: Levels, changes: Mapping[str, Any]
 ) -> tuple[EnvConfig, str]:
-    """Return the environments with these `levels` and `changes` of options, and a word on the levels."""
+    """Return the environments with these `levels` and `changes` of options, and a text about the levels."""
     if levels == "held-out":
         return held_out(env, replace(evaluation, kwargs={**evaluation.kwargs, **changes}))
     env = replace(env, kwargs={**env.kwargs, **changes})

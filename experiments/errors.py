@@ -2,36 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from ..suggestions import nearest
+from ..suggestions import unknown
 
 
 class UserError(Exception):
-    """One clear sentence for the person at the keyboard; the command line prints it and exits with code 2."""
+    """An error of the user's input; the command line prints its message and exits with code 2."""
 
 
-def unknown(what: str, name: str, known: Iterable[str], where: str = "") -> UserError:
-    """Return the error of an unknown name: it suggests the nearest known one, or lists them all."""
+@contextmanager
+def user_errors(*kinds: type[Exception]) -> Iterator[None]:
+    """Raise exceptions of these kinds as `UserError` with the same message."""
+    try:
+        yield
+    except kinds as error:
+        raise UserError(str(error)) from error
+
+
+def check_known(what: str, name: str, known: Iterable[str]) -> None:
+    """Check that `name` is one of the `known`.
+
+    Raises:
+        UserError: it is not; the message has the nearest known name, or all of them.
+    """
     names = list(known)
-    near = nearest(name, names, 1, 0.6)
-    hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}"
-    return UserError(f"unknown {what} {name!r}{where}: {hint}")
+    if name not in names:
+        raise UserError(unknown(what, name, names))
 
 
 def differences(theirs: Mapping[str, Any], ours: Mapping[str, Any], now: str) -> str:
-    """In which settings what is on the disk differs from what is asked for; empty where in none.
+    """Return the settings that differ with both values, in words; empty if none does.
 
     Args:
-        now: stands behind our value, "was asked for", say.
+        now: follows our value, "was asked for", say; "there" follows theirs.
     """
     return "; ".join(
-        f"{name} is {_told(theirs, name)} there, {_told(ours, name)} {now}"
+        f"{name} is {_shown(theirs, name)} there, {_shown(ours, name)} {now}"
         for name in sorted({*theirs, *ours})
         if theirs.get(name) != ours.get(name)
     )
 
 
-def _told(settings: Mapping[str, Any], name: str) -> str:
+def _shown(settings: Mapping[str, Any], name: str) -> str:
     return repr(settings[name]) if name in settings else "not set"

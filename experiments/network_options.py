@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from ..policies.baselines.config import (
@@ -31,11 +31,59 @@ BASELINES: dict[str, type[BaselineConfig]] = {
 }
 
 
+@dataclass(frozen=True)
+class ExperimentNetwork:
+    """A network of experiments, whose reports call it `title`."""
+
+    title: str
+    network: Network = ROGUE_NET
+    procgen: str | None = None  # the configuration that trains it on Procgen's games
+    microrts: str | None = None  # the configuration that trains it on maps of μRTS
+    options: Mapping[str, Any] = field(default_factory=dict)  # over those of the configuration
+
+
+#: Name in an experiment, of folders too -> the network; of several with one class the first is the usual one.
+EXPERIMENT_NETWORKS = {
+    "roguenet": ExperimentNetwork("RogueNet", procgen="procgen", microrts="microrts"),
+    "roguenet_large": ExperimentNetwork("RogueNet, d_model 32", procgen="procgen_large"),
+    "roguenet_reference": ExperimentNetwork(
+        "RogueNet, the reference's settings", procgen="procgen_reference"
+    ),
+    "roguenet_normalized": ExperimentNetwork("RogueNet, normalized rewards"),
+    "roguenet_fourier": ExperimentNetwork("RogueNet, normalized rewards, Fourier features"),
+    "impala": ExperimentNetwork("IMPALA, ours", "ImpalaNet", procgen="procgen_impala"),
+    "transformer": ExperimentNetwork(
+        "TransformerNet, ours",
+        "TransformerNet",
+        microrts="microrts_transformer",
+        options={"position": "one_hot"},
+    ),
+    "transformer_embedding": ExperimentNetwork(
+        "TransformerNet, embedded, ours",
+        "TransformerNet",
+        microrts="microrts_transformer",
+        options={"position": "embedding"},
+    ),
+    "gridnet": ExperimentNetwork("GridNet, ours", "GridNet", microrts="microrts_gridnet"),
+    "uas": ExperimentNetwork("UAS, ours", "UnitActionNet", microrts="microrts_uas"),
+}
+
+
+def experiment_name(network: str) -> str:
+    """Return the name in experiments of a network's class; of an unknown one the class."""
+    return next((name for name, known in EXPERIMENT_NETWORKS.items() if known.network == network), network)
+
+
+def network_title(name: str) -> str:
+    """Return the title in reports of a network of an experiment; of an unknown one its name."""
+    return EXPERIMENT_NETWORKS[name].title if name in EXPERIMENT_NETWORKS else name
+
+
 def check_options(network: str, net: RogueNetConfig, baseline: Mapping[str, Any]) -> None:
     """Check that options are given for the chosen network only, and that it has them.
 
     Raises:
-        ValueError: there is no such network, or an option is unknown, wrong, or of a network that isn't used.
+        ValueError: the network or an option is unknown, or an option is wrong or of another network.
     """
     if network == ROGUE_NET:
         if baseline:
@@ -46,7 +94,7 @@ def check_options(network: str, net: RogueNetConfig, baseline: Mapping[str, Any]
     if network not in BASELINES:
         raise ValueError(f"network is {network!r}, expected one of RogueNet, {', '.join(BASELINES)}")
     default = RogueNetConfig()
-    given = [field.name for field in fields(net) if getattr(net, field.name) != getattr(default, field.name)]
+    given = [part.name for part in fields(net) if getattr(net, part.name) != getattr(default, part.name)]
     if given:
         raise ValueError(
             f"net gives {', '.join(given)}, but the network is {network}, whose options are in baseline"
@@ -64,7 +112,7 @@ def reads_maps(network: str) -> bool:
 
 
 def baseline_options(network: str, options: Mapping[str, Any]) -> BaselineConfig:
-    """The options of a published network, their types checked.
+    """Return the options of a published network, their types checked.
 
     Raises:
         UserError: one is unknown, missing, of the wrong type or out of its range.

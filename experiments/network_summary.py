@@ -10,9 +10,9 @@ from ..envs import EntitySpace, EntityVectorEnv
 from ..policies.rogue_net import RogueNetConfig
 from .config import EnvChoice, TrainConfig, UnknownEnvError, read_run_config
 from .environments import EnvConfig, make_environments, with_lanes
-from .errors import UserError
+from .errors import user_errors
 from .network_options import Network
-from .networks import load_agent, make_policy
+from .networks import load_network, make_policy
 from .reports import count_entities
 
 
@@ -22,11 +22,11 @@ def describe_run(run: Path, env: str | None) -> tuple[str, EntitySpace, str]:
     try:
         config = read_run_config(run, EnvChoice(env))
     except UnknownEnvError:
-        policy = load_agent(run)
+        policy = load_network(run)
         title = f"{run}: in an environment that the run folder does not name"
         return title, policy.observation_space, str(policy.summary())
     with make_environments(with_lanes(config.env, 8)) as venv:
-        policy = load_agent(run, venv.single_observation_space)
+        policy = load_network(run, venv.single_observation_space)
         summary = str(policy.summary(mean_entities(venv)))
         return f"{run}: {config.env.id}", policy.observation_space, summary
 
@@ -35,10 +35,8 @@ def describe_network(
     env: EnvConfig, network: Network, net: RogueNetConfig, baseline: Mapping[str, Any], venv: EntityVectorEnv
 ) -> str:
     """Describe a network with these options for `venv`, the environments `env`."""
-    try:
+    with user_errors(ValueError):
         config = TrainConfig(env, network, net, baseline=dict(baseline))
-    except ValueError as error:
-        raise UserError(str(error)) from error
     return str(make_policy(config, venv).summary(mean_entities(venv)))
 
 

@@ -20,7 +20,7 @@ from .environments import boards_of, is_microrts
 from .errors import UserError
 from .network_options import ROGUE_NET, baseline_options, reads_maps
 
-#: What the random policy is called in tables.
+#: Name of the random policy in tables.
 RANDOM = "random policy"
 
 
@@ -58,7 +58,7 @@ def initial_policy(
 
 
 def make_policy(config: TrainConfig, venv: EntityVectorEnv) -> AnyNetwork:
-    """A fresh network for `venv`; the weights follow from the seed of the configuration.
+    """Make a new network for `venv`; the weights follow from the seed of the configuration.
 
     Raises:
         UserError: the network's options don't go together or with `venv`.
@@ -76,15 +76,15 @@ def make_policy(config: TrainConfig, venv: EntityVectorEnv) -> AnyNetwork:
     except (ValueError, TypeError) as error:
         hint = ""
         if config.network == "ImpalaNet":
-            hint = " (Procgen shows its pixels with the option features=pixels)"
+            hint = " (Procgen has pixels with the option features=pixels)"
         elif is_microrts(config.env.id) and config.env.kwargs.get("features") != "planes":
-            hint = " (μRTS shows its planes with the option features=planes)"
+            hint = " (μRTS has planes with the option features=planes)"
         where = "" if str(error).startswith(config.network) else f"{config.network}: "
         raise UserError(f"{where}{error}{hint}") from error
 
 
 def _with_size(config: TrainConfig) -> dict[str, Any]:
-    """The options of the network; where it reads maps, height and width of that of μRTS unless given."""
+    """Return the options of the network; if it reads maps, by default with the size of that of μRTS."""
     options = dict(config.baseline)
     if not reads_maps(config.network):
         return options
@@ -103,8 +103,8 @@ def _with_size(config: TrainConfig) -> dict[str, Any]:
     return options
 
 
-def load_agent(path: Path, space: EntitySpace | None = None) -> AnyNetwork:
-    """The network of a run's newest checkpoint, or of a checkpoint folder, for environments of `space`.
+def load_network(path: Path, space: EntitySpace | None = None) -> AnyNetwork:
+    """Load the network of a run's newest checkpoint, or of a checkpoint folder, for environments of `space`.
 
     `space` may have more entity types and features than those that the network was trained with. Without it
     the network is for the spaces of its training.

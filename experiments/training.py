@@ -54,7 +54,7 @@ def train(
 ) -> PPO:
     """Train in the folder `run` and return the trainer, its environments closed.
 
-    `detail` is how much the lines of progress say; `given`: see `initial_policy`. Once `stop` is set,
+    `detail` is the length of the lines of progress; `given`: see `initial_policy`. Once `stop` is set,
     training ends after the update at hand, with a checkpoint. `actors` play; None: this process does.
 
     Raises:
@@ -180,8 +180,8 @@ def _train(
             raise UserError(str(error)) from error
         except (WorkerError, RankError, ActorError) as error:
             place = "" if error.__cause__ is None else where_raised(error.__cause__)
-            told = [str(error), place, _how_to_resume(run)]
-            raise UserError("\n".join(filter(None, told))) from error
+            lines = [str(error), place, _how_to_resume(run)]
+            raise UserError("\n".join(filter(None, lines))) from error
         except KeyboardInterrupt:
             console.print(_how_to_resume(run), highlight=False, soft_wrap=True)
             raise

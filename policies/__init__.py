@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .checkpoint import CheckpointError as CheckpointError
     from .checkpoint import checkpoint_paths as checkpoint_paths
     from .checkpoint import newest_checkpoint as newest_checkpoint
+    from .checkpoint import read_metadata as read_metadata
     from .checkpoint import step_of as step_of
     from .loading import load_policy as load_policy
     from .policy import ActingPolicy as ActingPolicy

@@ -48,6 +48,7 @@ class Shaped(Protocol):
 
 
 T = TypeVar("T", bound=Shaped)
+R = TypeVar("R")
 
 
 class CheckpointError(ValueError):
@@ -120,11 +121,16 @@ def read_stored(
         CheckpointError: something is missing, corrupt or foreign; the message names the file and, where there
             is one, the previous checkpoint to use instead.
     """
-    path = Path(path)
-    try:
-        return _read_whole(path, decode, only)
-    except CheckpointError as error:
-        raise CheckpointError(f"{error}{_alternative(path, decode, only)}") from error.__cause__
+    return _read_or_suggest(Path(path), lambda folder: _read_whole(folder, decode, only))
+
+
+def read_metadata(path: str | Path) -> dict[str, Any]:
+    """Read the metadata of a checkpoint folder; its other files are not opened.
+
+    Raises:
+        CheckpointError: as `read_stored`.
+    """
+    return _read_or_suggest(Path(path), _read_metadata)
 
 
 def check_weights(
@@ -291,12 +297,20 @@ def _corrupt(path: Path, name: str, reason: str) -> CheckpointError:
     return CheckpointError(f"checkpoint file {path / name} can't be used: {reason}")
 
 
-def _alternative(path: Path, decode: Callable[[bytes], dict[str, T]], only: str | None) -> str:
-    """Name the newest older checkpoint beside `path` whose files are all as they were written."""
+def _read_or_suggest(path: Path, read: Callable[[Path], R]) -> R:
+    """Read `path`; the error of one that can't be read also names an older checkpoint that can be."""
+    try:
+        return read(path)
+    except CheckpointError as error:
+        raise CheckpointError(f"{error}{_alternative(path, read)}") from error.__cause__
+
+
+def _alternative(path: Path, read: Callable[[Path], Any]) -> str:
+    """Name the newest older checkpoint beside `path` that can be read."""
     for other in reversed(checkpoint_paths(path.parent)):
         if other.name < path.name:
             try:
-                _read_whole(other, decode, only)
+                read(other)
             except CheckpointError:
                 continue
             return f"; the previous good checkpoint is {other} (delete the newer ones to resume from it)"

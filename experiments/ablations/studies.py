@@ -1,8 +1,8 @@
-"""The studies of `ablations.yaml`: what each asks, and the configuration of each of its runs."""
+"""The studies of `ablations.yaml`: their questions, and the configurations of their runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from ...adapters.procgen import GAMES
 from ..config import TrainConfig, find_config
-from ..config_file import plain, read_config, read_section, read_yaml
-from ..errors import unknown
+from ..config_file import plain, read_config, read_section, read_yaml, set_value
+from ..errors import check_known
 
 #: The studies that come with the package.
 STUDIES_FILE = Path(__file__).with_name("ablations.yaml")
@@ -26,7 +26,7 @@ class Study:
     config: str
     """The configuration that variants change, by its name in `configs`."""
     games: tuple[str, ...]
-    """Where the answer matters."""
+    """The games that answer the question."""
     baseline: str
     """The variant that the others are compared with."""
     variants: dict[str, Any]
@@ -34,7 +34,7 @@ class Study:
     common: dict[str, Any] = field(default_factory=dict)
     """Changes that all variants share."""
     other_games: Literal["all", "tiles", "none"] = "all"
-    """Which of Procgen's other games may be asked for: all, those with tiles, or none."""
+    """Other games of Procgen that are allowed: all, those with tiles, or none."""
 
     def __post_init__(self) -> None:
         if self.baseline not in self.variants:
@@ -42,11 +42,11 @@ class Study:
             raise ValueError(f"the baseline {self.baseline!r} is no variant; there are {known}")
 
     def changes(self) -> set[str]:
-        """The dotted keys that are the study's to say."""
+        """Return the dotted keys that the study sets."""
         return {key for part in (self.common, *self.variants.values()) for key in part}
 
     def allowed_games(self) -> list[str]:
-        """The games that may be asked for; those where the answer matters come first."""
+        """Return the allowed games; those that answer the question come first."""
         if self.other_games == "none":
             return list(self.games)
         others = (name for name, game in GAMES.items() if game.tiles or self.other_games == "all")
@@ -55,18 +55,18 @@ class Study:
 
 @cache
 def read_studies() -> Mapping[str, Study]:
-    """All studies by name, in the order of the file."""
+    """Return all studies by name, in the order of the file."""
     data = read_yaml(STUDIES_FILE)
     return {name: read_section(Study, part, name) for name, part in data.items()}
 
 
 def find_study(name: str) -> Study:
-    """The study of that name.
+    """Return the study of that name.
 
     Raises:
         UserError: there is none; the message says which name is nearest.
     """
-    _known("study", name, read_studies(), "")
+    check_known("study", name, read_studies())
     return read_studies()[name]
 
 
@@ -80,25 +80,12 @@ def ablation_config(study: str, game: str, variant: str, base: TrainConfig | Non
             nearest.
     """
     chosen = find_study(study)
-    _known("game", game, chosen.allowed_games(), f" in {study}")
-    _known("variant", variant, chosen.variants, f" of {study}")
+    check_known(f"game of {study}", game, chosen.allowed_games())
+    check_known(f"variant of {study}", variant, chosen.variants)
     base = read_config(TrainConfig, find_config(chosen.config)) if base is None else base
     data = plain(base)
     for key, value in {**chosen.common, **chosen.variants[variant]}.items():
-        _change(data, key.split("."), value)
+        set_value(data, key, deepcopy(value))
     config = read_section(TrainConfig, data, f"{study}.{variant}")
     namespace, slash, _ = config.env.id.rpartition("/")
     return replace(config, env=replace(config.env, id=f"{namespace}{slash}{game}"))
-
-
-def _change(data: dict[str, Any], keys: list[str], value: Any) -> None:
-    *sections, last = keys
-    for name in sections:
-        data = data[name]
-    data[last] = deepcopy(value)
-
-
-def _known(what: str, name: str, known: Iterable[str], where: str) -> None:
-    names = list(known)
-    if name not in names:
-        raise unknown(what, name, names, where)

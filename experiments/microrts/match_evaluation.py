@@ -18,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ..errors import UserError
 from .match_plan import MicroRTSEvalArguments, make_plan
 from .match_scores import report, score_all
-from .matches import MatchJob, MatchPlayer, MatchSettings, PlayedMatches, ResultsFile
+from .matches import MatchJob, MatchPlayer, MatchSettings, PlayedMatches
 
 #: Seconds that a worker is given to end by itself.
 _PATIENCE = 5.0
@@ -27,13 +27,13 @@ _PATIENCE = 5.0
 def play_jobs(
     jobs: Sequence[MatchJob], settings: MatchSettings, workers: int, finished: Callable[[PlayedMatches], None]
 ) -> None:
-    """Play `jobs` and hand each to `finished` as it ends, in this process's own order of ends.
+    """Play `jobs` and hand each to `finished` as it ends.
 
     Args:
         workers: processes to play in; 0: this one.
 
     Raises:
-        UserError: a job can't be played, or its worker died; jobs that had ended before have been handed on.
+        UserError: a job can't be played, or its worker died; jobs that ended before were handed on.
     """
     if workers == 0:
         player = MatchPlayer(settings)
@@ -85,7 +85,7 @@ class _Worker:
             raise self._died() from None
 
     def take(self) -> PlayedMatches:
-        """The finished job.
+        """Return the finished job.
 
         Raises:
             UserError: there is none.
@@ -103,7 +103,7 @@ class _Worker:
         self.process.join(_PATIENCE)
         return UserError(
             f"{self.job}: its worker died (exit code {self.process.exitcode}). Jobs that were finished are"
-            " kept; the same command goes on with what is missing"
+            " kept; the same command plays the missing ones"
         )
 
     def end(self) -> None:
@@ -120,7 +120,7 @@ class _Worker:
 
 
 def _work(connection: Connection, settings: MatchSettings) -> None:
-    """Play jobs until the parent closes the pipe or is gone. The target of the process."""
+    """Play jobs until the parent closes the pipe or ends. The target of the process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     player = MatchPlayer(settings)
     try:
@@ -131,7 +131,7 @@ def _work(connection: Connection, settings: MatchSettings) -> None:
 
 
 def _answer(player: MatchPlayer, job: MatchJob) -> PlayedMatches | str:
-    """A played job, or what stood in its way."""
+    """Return a played job, or the error as text."""
     try:
         return player.play(job)
     except UserError as error:
@@ -147,7 +147,7 @@ def evaluate_matches(chosen: MicroRTSEvalArguments) -> None:
         UserError: as `make_plan` and `play_jobs`; finished games are kept.
     """
     plan = make_plan(chosen)
-    results = ResultsFile(plan.out / "results.jsonl", plan.identity)
+    results = plan.results()
     console = Console()
     workers = (os.cpu_count() or 1) if chosen.workers is None else chosen.workers
     try:
@@ -159,14 +159,14 @@ def evaluate_matches(chosen: MicroRTSEvalArguments) -> None:
                     progress.show(played)
 
                 play_jobs(missing, plan.settings, workers, finished)
-    finally:  # what there is, also of an interrupted command
+    finally:  # also of an interrupted command
         if played := results.everything(plan.jobs):
             report(plan.out, score_all(played, plan.own_weights), plan.identity, played, console)
         done = _games(one.job for one in results.of(plan.jobs))
-        told = f"{plan.out}: {done} of {_games(plan.jobs)} games"
+        summary = f"{plan.out}: {done} of {_games(plan.jobs)} games"
         if others := _games(one.job for one in played) - done:
-            told += f"; the tables also have {others} of earlier commands"
-        console.print(told, highlight=False, soft_wrap=True)
+            summary += f"; the tables also have {others} of earlier commands"
+        console.print(summary, highlight=False, soft_wrap=True)
 
 
 def _games(jobs: Iterable[MatchJob]) -> int:

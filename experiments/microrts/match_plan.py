@@ -1,8 +1,8 @@
-"""Which games `entitize eval microrts` is to play, out of its flags and the run's configuration."""
+"""The games of `entitize eval microrts`, from its flags and the configuration of the run."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -11,14 +11,18 @@ import tyro
 
 from ...adapters.microrts import Options, check_bot, check_installed, check_options, find_map, weights_array
 from ...files import parse_json, read_regular
-from ...trainers import CheckpointError, checkpoint_paths, read_checkpoint, step_of
+from ...policies import newest_checkpoint
+from ...trainers import read_checkpoint
 from ..arguments import Names, Pairs, check_at_least
 from ..config import read_run_config
-from ..environments import EnvConfig
-from ..errors import UserError
+from ..environments import EnvConfig, boards_of, is_microrts
+from ..errors import UserError, differences, user_errors
 from ..networks import RANDOM
-from .matches import MatchJob, MatchSettings, plan_jobs
+from .matches import MatchJob, MatchSettings, ResultsFile, plan_jobs
 from .published_microrts import ALL_BOTS, SEARCH_BOTS
+
+#: The results of `entitize eval microrts RUN` in the run folder.
+RESULTS = Path("eval_microrts", "results.jsonl")
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,14 @@ class MatchPlan:
     own_weights: list[float] | None  # of the rewards that the run was trained with, where not the papers'
     out: Path
 
+    def results(self) -> ResultsFile:
+        """Open the file of results.
+
+        Raises:
+            UserError: it holds games by other settings, or can't be used.
+        """
+        return ResultsFile(self.out / RESULTS.name, self.identity)
+
 
 def _name_of(run: Path, taken: Collection[str]) -> str:
     """Return the name of a run's folder, with that of the folder around it where another has the same."""
@@ -98,18 +110,18 @@ def _name_of(run: Path, taken: Collection[str]) -> str:
 
 
 def make_plan(chosen: MicroRTSEvalArguments) -> MatchPlan:
-    """The plan of a command.
+    """Return the plan of a command.
 
     Raises:
         UserError: there is no such run, map, bot, option or checkpoint, or they don't go together.
     """
     env = _environment_of(chosen.run, chosen)
     bots = chosen.bots or tuple(bot for bot in ALL_BOTS if not chosen.fast or bot not in SEARCH_BOTS)
-    out = chosen.out or (chosen.run or Path()) / "eval_microrts"
+    out = chosen.out or (chosen.run or Path()) / RESULTS.parent
     agents: dict[str, Path] = {}
-    try:
+    with user_errors(ValueError, TypeError, ImportError):  # CheckpointError is a ValueError
         check_installed()
-        maps = chosen.maps or _maps_of(env)
+        maps = chosen.maps or [board.name for board in boards_of(env.id, env.kwargs)]
         options = _options_of(env, chosen)
         own_weights = weights_array(env.kwargs.get("reward_weights"))
         for board in maps:
@@ -124,15 +136,13 @@ def make_plan(chosen: MicroRTSEvalArguments) -> MatchPlan:
             agents[rival] = newest_checkpoint(chosen.against)
             bots = (*bots, rival) if chosen.bots or chosen.fast else (rival,)
             out = chosen.out or out.with_name(f"eval_microrts_against_{chosen.against.resolve().name}")
-        # Options at their defaults go without saying, so that one that is added later changes nothing.
+        # Options at their defaults are left out, so that one that is added later changes nothing.
         usual = {**asdict(Options()), "max_steps": options["max_steps"]}
         identity = {
             "max_steps": options["max_steps"],
             **{f"option {name}": value for name, value in options.items() if value != usual[name]},
             **{f"checkpoint of {name}": _fingerprint(path) for name, path in agents.items()},
         }
-    except (ValueError, TypeError, ImportError) as error:  # CheckpointError is a ValueError
-        raise UserError(str(error)) from error
     identity |= {"deterministic": chosen.deterministic, "seed": chosen.seed}
     players = [*list(agents)[:1], *([RANDOM] if chosen.random else [])]
     sides = (0, 1) if chosen.side == "both" else (int(chosen.side),)
@@ -145,20 +155,8 @@ def make_plan(chosen: MicroRTSEvalArguments) -> MatchPlan:
     )
 
 
-def newest_checkpoint(run: Path) -> Path:
-    """The newest checkpoint of a run, by a name that stays the same while the run goes on.
-
-    Raises:
-        CheckpointError: there is none.
-    """
-    paths = checkpoint_paths(run / "checkpoints")
-    if not paths:
-        raise CheckpointError(f"run {run} has written no checkpoint yet")
-    return paths[-1]
-
-
 def _environment_of(run: Path | None, chosen: MicroRTSEvalArguments) -> EnvConfig:
-    """The environment that a run was trained in, or a plain one, on the map that is asked for."""
+    """Return the environment of a run, or a plain one, on the map that is asked for."""
     plain = EnvConfig(id=f"MicroRTS/{chosen.map or 'basesWorkers16x16'}")
     if run is None:
         return plain
@@ -169,17 +167,13 @@ def _environment_of(run: Path | None, chosen: MicroRTSEvalArguments) -> EnvConfi
     except UserError as error:
         if chosen.map or chosen.maps:  # a run of the Python interface, say
             return plain
-        raise UserError(f"{error}\n(say --map, and with --options what the agent needs)") from error
-    if not env.id.removeprefix("entitize/").startswith("MicroRTS/"):
+        raise UserError(f"{error}\n(give --map, and with --options what the agent needs)") from error
+    if not is_microrts(env.id):
         raise UserError(f"{run} was trained in {env.id}, which is not MicroRTS")
     if chosen.map:
         kwargs = {name: value for name, value in env.kwargs.items() if name != "maps"}
         return EnvConfig(id=plain.id, kwargs=kwargs)
     return env
-
-
-def _maps_of(env: EnvConfig) -> Sequence[str]:
-    return env.kwargs.get("maps") or [env.id.partition("MicroRTS/")[2]]
 
 
 def _options_of(env: EnvConfig, chosen: MicroRTSEvalArguments) -> dict[str, Any]:
@@ -190,18 +184,13 @@ def _options_of(env: EnvConfig, chosen: MicroRTSEvalArguments) -> dict[str, Any]
 
 
 def _check_same_options(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
-    """Two agents that play each other do so in one environment."""
-    differ = [
-        f"{name} is {theirs[name]!r} there, {ours[name]!r} here"
-        for name in ours
-        if ours[name] != theirs[name]
-    ]
-    if differ:
-        raise UserError(f"the runs can't play each other: {'; '.join(differ)}")
+    """Check that two agents that play each other were trained with the same options."""
+    if differ := differences(theirs, ours, "here"):
+        raise UserError(f"the runs can't play each other: {differ}")
 
 
 def has_played(checkpoint: Path, results: Path) -> bool:
-    """Return True if a file of results is of games of this checkpoint, at the head of its settings."""
+    """Return True if a file of results says that its games were played by this checkpoint alone."""
     try:
         settings = parse_json(read_regular(results).partition(b"\n")[0])["settings"]
         agents = [value for name, value in settings.items() if name.startswith("checkpoint of ")]
@@ -211,6 +200,6 @@ def has_played(checkpoint: Path, results: Path) -> bool:
 
 
 def _fingerprint(path: Path) -> str:
-    """Which checkpoint it is, wherever it lies."""
+    """Return the step and the hash of a checkpoint, which do not depend on its folder."""
     metadata = read_checkpoint(path).metadata
-    return f"step {step_of(path)}, SHA-256 {metadata['sha256']['checkpoint.json'][:16]}"
+    return f"step {metadata.get('step')}, SHA-256 {metadata['sha256']['checkpoint.json'][:16]}"

@@ -1,7 +1,7 @@
-"""Games of μRTS that judge an agent: which there are to play, playing some of them, and the file of results.
+"""Games of μRTS that evaluate an agent: planning them, playing them, and the file of results.
 
-A job is a few games against one bot on one side. It says by itself how it is seeded, so that it is the same
-wherever and whenever it is played (against bots that don't go by the clock).
+A job is a few games against one bot on one side. Its seed follows from it, so that it is the same on every
+machine and at every time (against bots that don't use the clock).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import time
 import warnings
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...adapters.microrts import REWARDS, MicroRTSVectorEnv
+from ...envs import EntityBatch
 from ...envs.vector.episode_counts import episode_quota
 from ...files import replace_file
-from ...ragged import RaggedArray, concatenate
+from ...policies import ActResult
+from ...ragged import concatenate
 from ...trainers import Actor, RandomActor, thread_count
 from ..errors import UserError, differences
-from ..networks import RANDOM, load_agent
+from ..networks import RANDOM, load_network
 from .published_microrts import SEARCH_BOTS
 
 #: Lanes played at once, and games per job. A search bot's thinking is what takes the time, lanes side by side
@@ -54,7 +56,7 @@ class MatchJob:
         return min(self.games, SEARCH_LANES if self.bot in SEARCH_BOTS else QUICK_LANES)
 
     def seed(self, seed: int) -> int:
-        """Of environments and actions; equal for all agents, so that they meet the same bots' dice."""
+        """Return the seed of environments and actions: equal for all agents, so that bots draw alike."""
         place = zlib.crc32(f"{self.map} {self.bot} {self.side}".encode())
         return int(np.random.SeedSequence([seed, place, self.first]).generate_state(1)[0])
 
@@ -77,7 +79,7 @@ class PlayedMatches:
     outcomes: list[str]  # "win", "draw" or "loss" of the agent
     steps: list[int]
     rewards: list[list[float]]  # each game's sums of the engine's six raw rewards
-    failures: list[str]  # what bots did that ended games as draws
+    failures: list[str]  # errors of bots, which ended games as draws
     seconds: float
 
     def as_json(self) -> dict[str, Any]:
@@ -106,7 +108,7 @@ class PlayedMatches:
 def plan_jobs(
     agents: Sequence[str], maps: Sequence[str], bots: Sequence[str], sides: Sequence[int], games: int
 ) -> list[MatchJob]:
-    """`games` games of each agent against each bot on each map, evenly from all `sides`."""
+    """Return jobs for `games` games of each agent against each bot on each map, evenly from all `sides`."""
     jobs = []
     for agent, board, bot in ((a, m, b) for m in maps for b in bots for a in agents):
         size = SEARCH_GAMES if bot in SEARCH_BOTS else QUICK_GAMES
@@ -117,21 +119,22 @@ def plan_jobs(
 
 
 class Duel:
-    """Two agents as one, where lanes play each other: the first has the lanes `own`, the second the rest."""
+    """Two agents as one `Actor`, in lanes that play each other: the first has `own`, the second the rest."""
 
     def __init__(self, agent: Actor, other: Actor, own: NDArray[np.int64], num_lanes: int) -> None:
         others = np.setdiff1d(np.arange(num_lanes), own)
         self._parts = ((agent, own), (other, others))
         self._order = np.argsort(np.concatenate([own, others]))
 
-    def act(self, batch: Any, rng: np.random.Generator, deterministic: bool) -> dict[str, RaggedArray]:
-        """The actions of all lanes."""
+    def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
+        """Choose the actions of all lanes; without log-probabilities, and with values of 0."""
         given = [agent.act(batch.gather(lanes), rng, deterministic).actions for agent, lanes in self._parts]
-        return {name: concatenate([part[name] for part in given]).gather(self._order) for name in given[0]}
+        actions = {name: concatenate([part[name] for part in given]).gather(self._order) for name in given[0]}
+        return ActResult(actions, {}, np.zeros(len(batch), np.float32))
 
 
 class MatchPlayer:
-    """Plays jobs in this process; loads each network once per map."""
+    """Plays jobs in this process. Each network is loaded once per map."""
 
     def __init__(self, settings: MatchSettings) -> None:
         self.settings = settings
@@ -151,9 +154,10 @@ class MatchPlayer:
         if is_duel:
             lanes = {"num_envs": 2 * job.lanes, "selfplay": 2 * job.lanes}
         with thread_count(1), MicroRTSVectorEnv(job.map, **lanes, **settings.options) as venv:
-            agent = self._agent(job.agent, job.map, venv)
-            duel = Duel(agent, self._agent(job.bot, job.map, venv), own, venv.num_envs) if is_duel else None
-            games = play_games(agent, duel, venv, own, job.games, settings.deterministic, seed)
+            actor = self._agent(job.agent, job.map, venv)
+            if is_duel:
+                actor = Duel(actor, self._agent(job.bot, job.map, venv), own, venv.num_envs)
+            games = play_games(actor, venv, own, job.games, settings.deterministic, seed)
         failures = [game.failure for game in games if game.failure is not None]
         outcomes, steps = [game.outcome for game in games], [game.steps for game in games]
         rewards = [game.rewards for game in games]
@@ -164,7 +168,7 @@ class MatchPlayer:
             return RandomActor(venv.single_action_space)
         if (name, board) not in self._agents:
             path = self.settings.checkpoints[name]
-            self._agents[name, board] = load_agent(path, venv.single_observation_space)
+            self._agents[name, board] = load_network(path, venv.single_observation_space)
         return self._agents[name, board]
 
 
@@ -179,26 +183,22 @@ class PlayedGame:
 
 
 def play_games(
-    agent: Actor,
-    duel: Duel | None,
+    actor: Actor,
     venv: MicroRTSVectorEnv,
     own: NDArray[np.int64],
     games: int,
     deterministic: bool,
     seed: int,
 ) -> list[PlayedGame]:
-    """Whole games of the lanes `own`, each lane's number fixed beforehand (see `trainers.evaluate`)."""
+    """Return whole games of the lanes `own`, a fixed number of each lane (see `trainers.evaluate`)."""
     rng = np.random.default_rng(seed)
     quota = dict(zip(own.tolist(), episode_quota(games, len(own)).tolist(), strict=True))
     played: dict[int, list[PlayedGame]] = {lane: [] for lane in quota}
     rewards, steps = np.zeros((venv.num_envs, len(REWARDS))), np.zeros(venv.num_envs, np.int64)
     batch, _ = venv.reset(seed=seed)
     while any(len(played[lane]) < count for lane, count in quota.items()):
-        if duel is None:
-            actions = agent.act(batch, rng, deterministic).actions
-        else:
-            actions = duel.act(batch, rng, deterministic)
-        with warnings.catch_warnings():  # of bots that fail: the table tells of them
+        actions = actor.act(batch, rng, deterministic).actions
+        with warnings.catch_warnings():  # of bots that fail: the table reports them
             warnings.filterwarnings("ignore", "MicroRTS env")
             batch, _, terminated, truncated, info = venv.step(actions)
         rewards += info["raw_rewards"]
@@ -251,36 +251,30 @@ class ResultsFile:
         self._done.setdefault(played.job, played)
 
     def of(self, jobs: Iterable[MatchJob]) -> list[PlayedMatches]:
-        """Those of `jobs` that are finished."""
+        """Return those of `jobs` that are finished."""
         return [self._done[job] for job in jobs if job in self._done]
 
     def everything(self, first: Iterable[MatchJob] = ()) -> list[PlayedMatches]:
-        """All that is finished, `first` before the others; each game once."""
+        """Return all finished jobs, `first` before the others; each game once."""
         asked = self.of(first)
         return distinct_games([*asked, *(one for one in self._done.values() if one not in asked)])
 
     def missing(self, jobs: Iterable[MatchJob]) -> list[MatchJob]:
-        """Those of `jobs` that are not."""
+        """Return those of `jobs` that are not finished."""
         return [job for job in jobs if job not in self._done]
 
     def _read(self, head: dict[str, Any]) -> None:
-        content = self.path.read_bytes()
-        whole = content[: content.rfind(b"\n") + 1]
-        lines = whole.splitlines()
+        lines, size = _whole_lines(self.path)
         if not lines:
             raise UserError(f"{self.path} holds no results of `entitize eval microrts`")
         try:
             self._compare(json.loads(lines[0]), head)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UserError(f"{self.path} holds no results of `entitize eval microrts`: {error!r}") from error
-        for number, line in enumerate(lines[1:], 2):
-            try:
-                played = PlayedMatches.from_json(json.loads(line))
-            except (ValueError, KeyError, TypeError, RecursionError) as error:
-                raise UserError(f"{self.path}, line {number}: no finished job ({error!r})") from error
+        for played in _jobs(self.path, lines):
             self._done.setdefault(played.job, played)
-        if whole != content:
-            os.truncate(self.path, len(whole))
+        if size != self.path.stat().st_size:
+            os.truncate(self.path, size)
 
     def _compare(self, found: Mapping[str, Any], head: Mapping[str, Any]) -> None:
         if found["format"] != FORMAT:
@@ -292,8 +286,34 @@ class ResultsFile:
             )
 
 
+def read_played(path: Path) -> list[PlayedMatches]:
+    """Return the finished jobs in a file of results, each game once; none where there is no file.
+
+    A last line that is still being written is left out.
+
+    Raises:
+        UserError: the file is not one of `entitize eval microrts`, or is damaged.
+    """
+    return distinct_games(_jobs(path, _whole_lines(path)[0])) if path.exists() else []
+
+
+def _whole_lines(path: Path) -> tuple[list[bytes], int]:
+    """Return the lines of a file that are complete, and the bytes that they take."""
+    content = path.read_bytes()
+    size = content.rfind(b"\n") + 1
+    return content[:size].splitlines(), size
+
+
+def _jobs(path: Path, lines: Sequence[bytes]) -> Iterator[PlayedMatches]:
+    for number, line in enumerate(lines[1:], 2):
+        try:
+            yield PlayedMatches.from_json(json.loads(line))
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise UserError(f"{path}, line {number}: no finished job ({error!r})") from error
+
+
 def distinct_games(played: Iterable[PlayedMatches]) -> list[PlayedMatches]:
-    """Those of `played` that repeat no game of one before.
+    """Return those of `played` that repeat no earlier game.
 
     The last job of a bot is shorter where fewer games were asked for, so jobs of two commands can overlap.
     """

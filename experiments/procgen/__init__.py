@@ -1,4 +1,4 @@
-"""Published results of Procgen, and returns normalised as in its paper.
+"""Published results of Procgen, and returns normalized as in its paper.
 
 The names below load their modules on first use.
 """

@@ -11,8 +11,8 @@ from ...lazy import attach
 
 if TYPE_CHECKING:
     from .queue_flags import QueueFlags as QueueFlags
+    from .queue_flags import chosen_names as chosen_names
     from .queue_flags import configured as configured
-    from .queue_flags import names as names
     from .queue_flags import places as places
     from .queue_flags import read_base as read_base
     from .queue_flags import run_jobs as run_jobs

@@ -14,10 +14,10 @@ import tyro
 from ...ragged import available_cores
 from ...trainers import PPOConfig
 from ...trainers.learners import find_device
-from ..arguments import check_at_least, parse, split_names
+from ..arguments import check_at_least, parse
 from ..config import TrainArguments, TrainConfig, find_config, with_flags_over_file
 from ..config_file import read_config
-from ..errors import UserError, unknown
+from ..errors import UserError, check_known
 from .run_queue import RunQueue
 from .training_jobs import TrainingJob, open_experiment
 
@@ -26,7 +26,7 @@ _UNITS = {"": 1, "k": 1_000, "M": 1_000_000}
 
 
 def read_steps(words: list[str]) -> int:
-    """25M, 2.5M, 500k or 2_000_000.
+    """Return the number of steps in a word such as 25M, 2.5M, 500k or 2_000_000.
 
     Raises:
         ValueError: it is not a positive whole number.
@@ -38,8 +38,8 @@ def read_steps(words: list[str]) -> int:
     return int(steps)
 
 
-#: A number of environment steps on the command line, or none. (Told together: of a union's members tyro tells
-#: what each made of the word, with its insides.)
+#: A number of environment steps on the command line, or none. (One type: for a union
+#: tyro reports an error of each member.)
 Steps = Annotated[
     int | None,
     tyro.constructors.PrimitiveConstructorSpec(
@@ -50,7 +50,7 @@ Steps = Annotated[
         str_from_instance=lambda value: [str(value)],
     ),
 ]
-#: Flags of `entitize train` that are the queue's to say.
+#: Flags of `entitize train` that the queue sets.
 _FLAGS_OF_QUEUE = (
     *("--run", "--resume", "--config", "--env.id", "--network", "--max-minutes", "--progress"),
     *("--ppo.seed", "--ppo.total-timesteps", "--ppo.device"),
@@ -115,7 +115,7 @@ def _device(name: str | None) -> str:
 
 
 def split_train_flags(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The command's own flags, and those behind `--`, which every run gets as `entitize train` takes them."""
+    """Return the command's own flags, and those after `--`: flags of `entitize train` for every run."""
     words = list(arguments)
     if "--" not in words:
         return words, []
@@ -129,7 +129,7 @@ def read_base(name: str, train_flags: Sequence[str], own: Collection[str] = _FLA
     `own` are the flags that may not be among them.
 
     Raises:
-        UserError: a flag says what is the queue's to say.
+        UserError: a flag is one that the queue sets.
     """
     file = read_config(TrainConfig, find_config(name))
     if not train_flags:
@@ -152,7 +152,7 @@ def configured(
     seed: int,
     flags: QueueFlags,
 ) -> TrainConfig:
-    """`base` for one run."""
+    """Return `base` with the environment, the seed and the flags of one run."""
     ppo = replace(base.ppo, seed=seed)
     if flags.steps is not None:
         ppo = replace(ppo, total_timesteps=flags.steps)
@@ -160,21 +160,18 @@ def configured(
     return replace(base, env=env, ppo=ppo, max_minutes=flags.max_minutes or base.max_minutes)
 
 
-def names(what: str, words: Sequence[str], known: Iterable[str]) -> list[str]:
-    """Names out of words such as "maze,heist"; "all" are all that are known.
+def chosen_names(what: str, names: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Return the names, each once; "all" are all that are known.
 
     Raises:
-        UserError: one is unknown (the nearest is suggested), or there is none.
+        UserError: one is unknown; the nearest is suggested.
     """
     known = list(known)
     chosen: list[str] = []
-    for name in split_names(words):
+    for name in names:
         if name == "all":
             chosen += known
-        elif name in known:
-            chosen.append(name)
         else:
-            raise unknown(what, name, known)
-    if not chosen:
-        raise UserError(f"{what}: expected at least one of {', '.join(known)}, got none")
+            check_known(what, name, known)
+            chosen.append(name)
     return list(dict.fromkeys(chosen))

@@ -1,11 +1,11 @@
-"""One run of an experiment, in a process of its own:
+"""The process of one run of an experiment:
 
     python -m entitize.experiments.queue.run_child train FOLDER --device cpu
     python -m entitize.experiments.queue.run_child eval FOLDER --games 100 --fast
 
 The queue that started it holds the other end of its standard input. When that end is closed, by the queue or
-because the queue died, it stops: training after the update that it is in, with a checkpoint; games at once,
-those that are over being kept. SIGTERM and Ctrl-C do the same.
+because the queue died, it stops: training after the current update, with a checkpoint; evaluation at once,
+with the finished games kept. SIGTERM and Ctrl-C do the same.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ...process import at_end_of_input
 from ...trainers import RunLockedError, run_lock
 from ..arguments import parse
 from ..config import read_run_config
 from ..errors import UserError
 from ..training import train
 
-#: The exit code that says: another process works in this run folder.
+#: The exit code if another process uses the run folder.
 LOCKED = 75
 
 
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _train(folder: Path, device: str) -> None:
     stop = threading.Event()
-    _at_the_end_of_input(stop.set)
+    at_end_of_input(stop.set)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, frame: stop.set())
     config = read_run_config(folder)
@@ -69,18 +70,9 @@ def _evaluate(folder: Path, words: Sequence[str]) -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
-    _at_the_end_of_input(lambda: os.kill(os.getpid(), signal.SIGINT))
+    at_end_of_input(lambda: os.kill(os.getpid(), signal.SIGINT))
     with run_lock(folder):
         evaluate_matches(parse(MicroRTSEvalArguments, "eval microrts", [str(folder), *words]))
-
-
-def _at_the_end_of_input(stop: Callable[[], None]) -> None:
-    def wait() -> None:
-        while os.read(0, 1024):
-            pass
-        stop()
-
-    threading.Thread(target=wait, daemon=True).start()
 
 
 if __name__ == "__main__":

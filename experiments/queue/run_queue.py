@@ -1,7 +1,7 @@
-"""The queue of an experiment: jobs in processes, so many at once, until each is done or has failed.
+"""The queue of an experiment: a number of jobs at once, each in a process, until all are done or have failed.
 
-What is done, and what a run goes on from, is read from the run folders each time, so that a queue can be
-killed and started again, and several can work in one folder: a run is locked by the process that works on it.
+The state of a run is read from its folder each time, so that a queue can be killed and started again, and
+several can work in one folder: a run is locked by the process that uses it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,10 @@ from rich.table import Table
 
 from ...files import replace_file
 from ...trainers import RunLockedError, clock_time, run_lock
-from ..arguments import parse
 from ..config import RUN_CONFIG
 from ..config_file import to_yaml
 from ..errors import UserError
 from ..microrts.match_plan import MicroRTSEvalArguments, make_plan
-from ..microrts.matches import ResultsFile
 from .run_child import LOCKED
 from .training_jobs import (
     LOG,
@@ -44,7 +42,7 @@ from .training_jobs import (
 
 
 class QueueView:
-    """Tells what starts and ends, and how far the running runs are.
+    """Report the start and end of runs, and the progress of the running ones.
 
     Args:
         interval: seconds between plain lines.
@@ -76,29 +74,29 @@ class QueueView:
         if self._live is not None:
             self._live.stop()
 
-    def tell(self, text: str) -> None:
-        """A line that stays."""
+    def report(self, text: str) -> None:
+        """Print a line that stays."""
         self.console.print(text, highlight=False, soft_wrap=True, markup=False)
 
     def start(self, job: TrainingJob, stage: str) -> None:
-        """A process of `job` has been started."""
+        """Report that a process of `job` has been started."""
         steps, seconds = self._taken(job)
         self._progress[job.name] = steps, seconds
         if stage == "eval":
-            self.tell(f"{job.name} is evaluated")
+            self.report(f"{job.name} is evaluated")
         else:
-            self.tell(f"{job.name} goes on from step {steps:,}" if steps else f"{job.name} starts")
+            self.report(f"{job.name} continues from step {steps:,}" if steps else f"{job.name} starts")
 
     def finish(self, job: TrainingJob) -> None:
-        """Nothing of `job` is left to do."""
+        """Report that nothing of `job` is left to do."""
         self.done.append(job)
         steps, seconds = self._progress[job.name] = self._taken(job)
-        self.tell(f"{job.name} is done: {steps:,} steps in {clock_time(seconds)}")
+        self.report(f"{job.name} is done: {steps:,} steps in {clock_time(seconds)}")
 
     def show(
         self, running: Sequence[RunProcess], waiting: Sequence[TrainingJob], failed: Sequence[TrainingJob]
     ) -> None:
-        """A line for each running run, and one for all, unless that was done a moment ago."""
+        """Show a line for each running run, and one for all, unless that was done a moment ago."""
         pause = 1.0 if self._live is not None else self._interval
         if time.monotonic() - self._shown < pause:
             return
@@ -111,8 +109,8 @@ class QueueView:
         total = counts if left is None else f"{counts}; about {clock_time(left)} to go"
         if self._live is None:
             for row in rows:
-                self.tell("  ".join(part for part in row if part))
-            self.tell(total)
+                self.report("  ".join(part for part in row if part))
+            self.report(total)
             return
         table = Table.grid(padding=(0, 2))
         for row in rows:
@@ -121,7 +119,7 @@ class QueueView:
         self._live.update(table, refresh=True)
 
     def _row(self, process: RunProcess) -> list[str]:
-        """Run, steps, speed, return, and what remains."""
+        """Return run, steps, speed, return and remaining time, as text."""
         job = process.job
         if process.stage == "eval":
             return [job.name, "evaluation", *last_lines(process.folder, 1)]
@@ -144,7 +142,7 @@ class QueueView:
         ]
 
     def _seconds_left(self, jobs: Sequence[TrainingJob]) -> float | None:
-        """By the speed of the runs of the same network so far; None where one has had no run yet."""
+        """Return the remaining time, by the speed of runs of the same network; None if one had no run."""
         total = 0.0
         for job in jobs:
             of_network = [
@@ -162,28 +160,28 @@ class QueueView:
     def _taken(self, job: TrainingJob) -> tuple[int, float]:
         try:
             record = read_run(job.folder(self.directory))
-        except UserError:  # whoever works with the run tells of it
+        except UserError:  # reported by the process that uses the run
             return 0, 0.0
         return record.steps, record.seconds
 
 
 def _seconds_left(job: TrainingJob, steps: int, seconds: float, speed: float) -> float:
-    """Of training, with `speed` in steps per second."""
+    """Return the remaining time of training, with `speed` in steps per second."""
     left = max(0, job.config.ppo.total_timesteps - steps) / max(speed, 1e-9)
     if job.config.max_minutes is not None:
         left = min(left, 60 * job.config.max_minutes - seconds)
     return max(0.0, left)
 
 
-#: Seconds between looks at the processes, and at runs that others work on.
+#: Seconds between checks of the processes, and of runs that other processes use.
 _PAUSE, _LOCKED_PAUSE = 0.2, 2.0
-#: Lines of its log that a failure is told with.
+#: Lines of the log that a failure is reported with.
 _LOG_LINES = 8
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 class JobSource(Protocol):
-    """Gives a queue further jobs while it works, such as the runs of the next trial of a search."""
+    """Source of further jobs of a queue while it works, such as the runs of the next trial of a search."""
 
     def more(self) -> Sequence[TrainingJob]:
         """Return jobs to start now; empty: there are no more. Called while there is room."""
@@ -199,7 +197,7 @@ class JobSource(Protocol):
 
 
 class RunQueue:
-    """Runs `jobs` in the experiment folder `directory`.
+    """Run `jobs` in the experiment folder `directory`.
 
     Args:
         jobs: with different names.
@@ -229,12 +227,12 @@ class RunQueue:
         self.failed: list[TrainingJob] = []
         self.view = QueueView(jobs, directory, processes, console or Console())
         self._given_up: Collection[str] = ()
-        self._locked: dict[str, float] = {}  # when a run that others work on was last looked at
+        self._locked: dict[str, float] = {}  # when a run that others use was last checked
         self._signals = 0
         self._is_stopping = False
 
     def run(self) -> int:
-        """Until nothing is left; returns the exit code: 0, 1 where a run failed, or 130 where it was stopped.
+        """Run until no job is left; returns the exit code: 0, 1 if a run failed, or 130 if it was stopped.
 
         Ctrl-C and SIGTERM stop the runs, each after its update and with a checkpoint; a second kills them.
         """
@@ -254,17 +252,17 @@ class RunQueue:
                 self.view.show(self.running, self.waiting, self.failed)
                 time.sleep(_PAUSE)
         if self._signals:
-            self.view.tell("stopped; the same command goes on from here")
+            self.view.report("stopped; the same command continues")
             return 130
-        self.view.tell(f"{len(self.view.done)} of {len(self.view.jobs)} runs are done in {self.directory}")
+        self.view.report(f"{len(self.view.done)} of {len(self.view.jobs)} runs are done in {self.directory}")
         for job in self.failed:
-            self.view.tell(f"{job.name} failed; its log is {job.folder(self.directory) / LOG}")
+            self.view.report(f"{job.name} failed; its log is {job.folder(self.directory) / LOG}")
         return 1 if self.failed else 0
 
     # -- starting -------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        """Start what there is room for; sort out what is done on the way."""
+        """Start waiting jobs while there is room; finish those that are done already."""
         for job in list(self.waiting):
             if len(self.running) >= self.processes or self._signals:
                 return
@@ -316,14 +314,17 @@ class RunQueue:
     def _games_are_missing(self, job: TrainingJob, folder: Path) -> bool:
         if job.evaluation is None:
             return False
+        flags = job.evaluation
         plan = make_plan(
-            parse(MicroRTSEvalArguments, "eval microrts", [str(folder), *job.evaluation.words()])
+            MicroRTSEvalArguments(
+                folder, games=flags.games, fast=not flags.all_bots, max_steps=flags.max_steps
+            )
         )
-        return bool(ResultsFile(plan.out / "results.jsonl", plan.identity).missing(plan.jobs))
+        return bool(plan.results().missing(plan.jobs))
 
     def _wait_for_others(self, job: TrainingJob) -> None:
         if job.name not in self._locked:
-            self.view.tell(f"{job.name} is worked on by another process")
+            self.view.report(f"{job.name} is in use by another process")
         self._locked[job.name] = time.monotonic()
         self.waiting.insert(0, job)
 
@@ -350,7 +351,7 @@ class RunQueue:
 
     def _fail(self, job: TrainingJob, lines: Sequence[str]) -> None:
         self.failed.append(job)
-        self.view.tell("\n    ".join([f"{job.name} failed:", *lines]))
+        self.view.report("\n    ".join([f"{job.name} failed:", *lines]))
         if self.source is not None:
             self.source.fail(job, lines[-1])
 
@@ -377,7 +378,9 @@ class RunQueue:
 
     def _stop(self) -> None:
         if not self._is_stopping and self.running:
-            self.view.tell("stopping: each run ends its update and writes a checkpoint; once more kills them")
+            self.view.report(
+                "stopping: each run ends its update and writes a checkpoint; a second signal kills"
+            )
         self._is_stopping = True
         for process in self.running:
             if self._signals == 1:
@@ -386,7 +389,7 @@ class RunQueue:
                 process.popen.kill()
 
     def _kill_all(self) -> None:
-        """Whatever went wrong, no process stays behind."""
+        """Kill all processes, so that none is left after an error."""
         for process in self.running:
             process.popen.kill()
             process.stop()

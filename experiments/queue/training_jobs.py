@@ -1,4 +1,4 @@
-"""The runs of an experiment: jobs, their processes and order, and what run folders say of how far they are.
+"""The runs of an experiment: jobs, their processes and order, and their progress, read from run folders.
 
 DIR/experiment.yaml                      what was asked for
 DIR/runs/<case>/<network>/<seed>/        run folders, as `entitize train` makes them
@@ -19,8 +19,7 @@ from typing import Any, Literal
 import yaml
 
 from ...files import replace_file
-from ...policies import checkpoint_paths, step_of
-from ...policies.checkpoint import read_stored
+from ...policies import checkpoint_paths, read_metadata, step_of
 from ...ragged import available_cores
 from ..config import RUN_CONFIG, TrainConfig, read_run_config
 from ..config_file import read_yaml, to_yaml
@@ -28,7 +27,7 @@ from ..errors import UserError, differences
 
 #: The folder of run folders in that of an experiment.
 RUNS = "runs"
-#: What the processes of a run have printed.
+#: The output of the processes of a run.
 LOG = "log.txt"
 #: More than a line of metrics or a few lines of a log have.
 _TAIL = 16_384
@@ -59,7 +58,7 @@ def run_folder(directory: Path, case: str, network: str, seed: int) -> Path:
 
 
 def read_run(folder: Path) -> RunRecord:
-    """The record of a run folder <case>/<network>/<seed>.
+    """Return the record of a run folder <case>/<network>/<seed>.
 
     Raises:
         UserError: it is no run folder, or its configuration or newest checkpoint can't be read.
@@ -78,7 +77,7 @@ def record_of(folder: Path, config: TrainConfig, case: str, network: str, seed: 
     steps, seconds = 0, 0.0
     if paths := checkpoint_paths(folder / "checkpoints"):
         try:
-            metadata = read_stored(paths[-1], _no_tensors, only="checkpoint").metadata
+            metadata = read_metadata(paths[-1])
             steps, seconds = step_of(paths[-1]), float(metadata["elapsed_seconds"])
             if not 0 <= seconds < math.inf:
                 raise ValueError(f"elapsed_seconds: expected seconds of training, got {seconds}")
@@ -90,7 +89,7 @@ def record_of(folder: Path, config: TrainConfig, case: str, network: str, seed: 
 
 
 def read_runs(directory: Path) -> list[RunRecord]:
-    """The runs in the folder of an experiment, by case, network and seed.
+    """Return the runs in the folder of an experiment, by case, network and seed.
 
     A folder without a configuration was never a run and is left out; one without a checkpoint has steps 0.
 
@@ -104,7 +103,7 @@ def read_runs(directory: Path) -> list[RunRecord]:
 
 
 def read_sound_runs(directory: Path) -> tuple[list[RunRecord], list[str]]:
-    """`read_runs`, and for each run that can't be read why, in place of an error.
+    """Return the runs as `read_runs`, and the errors of those that can't be read.
 
     Raises:
         UserError: there is no such folder.
@@ -126,10 +125,6 @@ def _run_folders(directory: Path) -> list[Path]:
     return [path.parent for path in paths if path.parent.name.isdecimal()]
 
 
-def _no_tensors(content: bytes) -> dict[str, Any]:
-    raise AssertionError("only the metadata is read")
-
-
 def last_metrics(folder: Path) -> dict[str, Any]:
     """Return the last whole line of a run's metrics that can be read; empty where there is none yet."""
     text = _tail(folder / "metrics.jsonl")
@@ -144,7 +139,7 @@ def last_metrics(folder: Path) -> dict[str, Any]:
 
 
 def last_lines(folder: Path, count: int) -> list[str]:
-    """The last lines of a run's log that say something."""
+    """Return the last lines of a run's log that are not empty."""
     lines = [line.rstrip() for line in _tail(folder / LOG).splitlines()]
     return [line for line in lines if line][-count:]
 
@@ -163,8 +158,8 @@ EXPERIMENT = "experiment.yaml"
 #: What a run needs next; locked: another process works on it.
 Stage = Literal["train", "eval", "done", "locked"]
 
-#: What a run may differ in and be the same: where it is trained, what it keeps, and how it is judged
-#: and tracked.
+#: Settings in which a continued run may differ: its device, the checkpoints that it keeps, its evaluation and
+#: its tracker.
 _SAME_ANYHOW = (
     *("ppo.device", "ppo.num_threads", "ppo.microbatch_size", "ppo.checkpoint_interval"),
     *("ppo.keep_checkpoints", "eval", "track"),
@@ -180,14 +175,14 @@ class EvaluationFlags:
     max_steps: int = 2000
 
     def words(self) -> list[str]:
-        """As flags of that command."""
+        """Return them as words of the command line."""
         numbers = ["--games", str(self.games), "--max-steps", str(self.max_steps)]
         return [*numbers, *([] if self.all_bots else ["--fast"])]
 
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """One run: what to train, and how to judge it then, if at all."""
+    """A run to train, and its evaluation, if any."""
 
     case: str
     network: str
@@ -233,7 +228,7 @@ class RunProcess:
         return cls(job, stage, folder, popen)
 
     def stop(self) -> None:
-        """Ask it to end where it can go on from."""
+        """Ask it to end in a state from which it can be continued."""
         assert self.popen.stdin is not None
         self.popen.stdin.close()
 
@@ -246,9 +241,9 @@ def in_order(jobs: Sequence[TrainingJob], directory: Path) -> list[TrainingJob]:
 def open_experiment(
     directory: Path, kind: str, jobs: Sequence[TrainingJob], about: Mapping[str, str] | None = None
 ) -> None:
-    """Note in `directory`, made where it is missing, what is asked for, beside what was asked for before.
+    """Write what is asked for into `directory`, made where it is missing, beside what was asked for before.
 
-    `about`: what else it is to say of the experiment, which stays the same.
+    `about`: further facts of the experiment, which stay the same.
 
     Raises:
         UserError: the folder is for something else, or holds a run that is not the one asked for.
@@ -325,7 +320,7 @@ def read_experiment(directory: Path) -> dict[str, Any] | None:
 
 
 def check_folder(job: TrainingJob, directory: Path) -> None:
-    """Check that a run that is there already is the one that is asked for.
+    """Check that an existing run is the one that is asked for.
 
     Raises:
         UserError: it is another; the message says in what.
@@ -345,7 +340,7 @@ def check_folder(job: TrainingJob, directory: Path) -> None:
 
 
 def continued(job: TrainingJob, folder: Path) -> TrainConfig:
-    """Return the configuration of a run that begins or goes on, with what may differ as it is asked for now.
+    """Return the configuration of a new or continued run, with the settings that may differ as asked for now.
 
     Training has replaced the network by that of the run that it starts from.
     """

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from .document import as_markdown as as_markdown
     from .document import csv_text as csv_text
     from .document import write_document as write_document
-    from .measured_runs import NETWORK_NAMES as NETWORK_NAMES
     from .measured_runs import MeasuredRun as MeasuredRun
     from .measured_runs import RunTable as RunTable
     from .measured_runs import measure as measure

@@ -15,13 +15,13 @@ from .document import Document, Picture, ReportColumn, ReportTable, Section, int
 from .measured_runs import (
     MeasuredRun,
     RunTable,
-    number,
+    format_number,
     origin_section,
     progress,
     short_steps,
     spread,
     state,
-    steps_told,
+    steps_taken,
 )
 from .network_costs import CostCounter, millions
 from .plots import learning_curves, run_panel
@@ -132,13 +132,13 @@ def variant_rows(games: Variants, baseline: str) -> list[dict[str, Any]]:
             row["return_low"], row["return_high"] = min(finals, default=None), max(finals, default=None)
             row["compared_at"] = None
             if variant != baseline:
-                row |= _difference(runs, variants.get(baseline, ()))
+                row |= _difference_to(runs, variants.get(baseline, ()))
             rows.append({**row, **counter.of(runs[0].record.config)})
     return rows
 
 
-def _difference(runs: Sequence[MeasuredRun], others: Sequence[MeasuredRun]) -> dict[str, Any]:
-    """Of the mean returns at the most steps that a seed of both has reached."""
+def _difference_to(runs: Sequence[MeasuredRun], others: Sequence[MeasuredRun]) -> dict[str, Any]:
+    """Return the difference of the mean returns at the most steps that a seed of both has reached."""
     reached = [max((run.steps for run in own if run.has_returns), default=0) for own in (runs, others)]
     step = min(reached)
     ours, theirs = ([run.return_at(step) for run in own if run.reached(step)] for own in (runs, others))
@@ -167,12 +167,12 @@ def _columns(baseline: str) -> list[ReportColumn]:
         ReportColumn(
             "compared at", lambda row: "–" if row["compared_at"] is None else short_steps(row["compared_at"])
         ),
-        ReportColumn("steps", steps_told),
+        ReportColumn("steps", steps_taken),
         ReportColumn("seeds", lambda row: str(row["seeds"])),
-        ReportColumn("hours", lambda row: number(row["hours"])),
-        ReportColumn("samples/s", lambda row: number(row["samples_per_second"], 0)),
-        ReportColumn("parameters", lambda row: number(row.get("parameters"), 0)),
+        ReportColumn("hours", lambda row: format_number(row["hours"])),
+        ReportColumn("samples/s", lambda row: format_number(row["samples_per_second"], 0)),
+        ReportColumn("parameters", lambda row: format_number(row.get("parameters"), 0)),
         ReportColumn("million multiply-adds", lambda row: millions(row.get("multiply_adds"))),
-        ReportColumn("entities, mean", lambda row: number(row.get("mean_entities"), 1)),
+        ReportColumn("entities, mean", lambda row: format_number(row.get("mean_entities"), 1)),
         ReportColumn("state", state, is_text=True),
     ]

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...trainers import RunPart, read_metrics, read_origin
+from ..network_options import EXPERIMENT_NETWORKS, network_title
 from ..procgen.published_procgen import IMPALA_WINDOW
 from ..queue.training_jobs import RunRecord
 from ..statistics.curves import RETURN, Curve, MeanCurve, curve_of, metrics_file, range_curve, whole_number
@@ -18,27 +19,13 @@ from .document import ReportColumn, ReportTable, Section
 #: Steps that the returns of a run are averaged over, as the published ones.
 WINDOW = IMPALA_WINDOW
 
-#: What networks are called in tables and pictures; others by the name of their folder.
-NETWORK_NAMES = {
-    "roguenet": "RogueNet",
-    "roguenet_large": "RogueNet, d_model 32",
-    "roguenet_reference": "RogueNet, the reference's settings",
-    "roguenet_normalized": "RogueNet, normalised rewards",
-    "roguenet_fourier": "RogueNet, normalised rewards, Fourier features",
-    "impala": "IMPALA, ours",
-    "transformer": "TransformerNet, ours",
-    "transformer_embedding": "TransformerNet, embedded, ours",
-    "gridnet": "GridNet, ours",
-    "uas": "UAS, ours",
-}
-
 #: Case -> network -> its runs, by seed.
 RunTable: TypeAlias = "Mapping[str, Mapping[str, Sequence[MeasuredRun]]]"
 
 
 @dataclass(frozen=True, eq=False)
 class MeasuredRun:
-    """A run and what its metrics say."""
+    """A run and its metrics."""
 
     record: RunRecord
     returns: Curve  # mean over the last 100 episodes of training, by environment steps
@@ -57,7 +44,7 @@ class MeasuredRun:
         return self.steps >= step and bool(within.any())
 
     def return_at(self, step: int) -> float:
-        """The return averaged over the steps before `step`.
+        """Return the mean return over the steps before `step`.
 
         Raises:
             ValueError: there is none.
@@ -65,7 +52,7 @@ class MeasuredRun:
         return self.returns.mean_before(step, WINDOW)
 
     def final(self) -> float:
-        """The return averaged over the last steps that are known.
+        """Return the mean return over the last steps that are known.
 
         Raises:
             ValueError: no episode has ended yet.
@@ -86,7 +73,7 @@ _DAMAGE = (
 
 
 def measure(record: RunRecord) -> MeasuredRun:
-    """Read the metrics of a run; what can't be read is its `problem`."""
+    """Read the metrics of a run; why they can't be read is its `problem`."""
     try:
         lines = read_metrics(metrics_file(record.folder))
         if lines:
@@ -114,7 +101,7 @@ def _measured(record: RunRecord, lines: Sequence[Mapping[str, float]]) -> Measur
 
 
 def run_table(records: Sequence[RunRecord]) -> dict[str, dict[str, list[MeasuredRun]]]:
-    """The measured runs by case, network and seed, RogueNet first."""
+    """Return the measured runs by case, network and seed, RogueNet first."""
     networks = sorted({record.network for record in records}, key=_network_order)
     table: dict[str, dict[str, list[MeasuredRun]]] = {}
     for case in dict.fromkeys(record.case for record in records):
@@ -126,13 +113,8 @@ def run_table(records: Sequence[RunRecord]) -> dict[str, dict[str, list[Measured
 
 
 def _network_order(network: str) -> tuple[int, str]:
-    known = list(NETWORK_NAMES)
+    known = list(EXPERIMENT_NETWORKS)
     return (known.index(network) if network in known else len(known), network)
-
-
-def network_name(network: str) -> str:
-    """Return the display name of a network."""
-    return NETWORK_NAMES.get(network, network)
 
 
 def progress(runs: Sequence[MeasuredRun]) -> dict[str, Any]:
@@ -161,41 +143,41 @@ def state(row: Mapping[str, Any]) -> str:
     return f"{done}unfinished: {short_steps(row['steps_min'])} of {short_steps(row['steps_asked'])}"
 
 
-def steps_told(row: Mapping[str, Any]) -> str:
-    """The steps of the runs of a row."""
+def steps_taken(row: Mapping[str, Any]) -> str:
+    """Return the steps of the runs of a row, as text."""
     low, high = short_steps(row["steps_min"]), short_steps(row["steps_max"])
     return low if low == high else f"{low} to {high}"
 
 
 def short_steps(steps: float) -> str:
-    """25M, 1.23M, 512k."""
+    """Return a number of steps as text: 25M, 1.23M, 512k."""
     for unit, name in ((1e6, "M"), (1e3, "k")):
         if steps >= unit:
             return f"{float(f'{steps / unit:.3g}'):g}{name}"
     return f"{steps:g}"
 
 
-def number(value: float | None, digits: int = 2) -> str:
-    """A number for people; a dash where there is none."""
+def format_number(value: float | None, digits: int = 2) -> str:
+    """Return a number as text, with digits in groups of three; a dash where there is none."""
     return "–" if value is None or np.isnan(value) else f"{value:,.{digits}f}"
 
 
 def spread(row: Mapping[str, Any], name: str, digits: int = 2) -> str:
-    """The mean of a value with its bounds, where there are any."""
+    """Return the mean of a value with its bounds, if there are any, as text."""
     mean, low, high = (row.get(f"{name}_{part}") for part in ("mean", "low", "high"))
     if low is None or high is None or np.isnan(low) or row.get("seeds") == 1:
-        return number(mean, digits)
-    return f"{number(mean, digits)} [{number(low, digits)}, {number(high, digits)}]"
+        return format_number(mean, digits)
+    return f"{format_number(mean, digits)} [{format_number(low, digits)}, {format_number(high, digits)}]"
 
 
 def bin_width(curves: Sequence[Curve], smallest: int) -> int:
-    """Of a bin for `common_bins`: a sixtieth of the longest curve, but no less than `smallest`."""
+    """Return the width of a bin for `common_bins`: a sixtieth of the longest curve, at least `smallest`."""
     reach = max((int(curve.steps[-1]) for curve in curves if len(curve.steps)), default=0)
     return max(smallest, reach // 60, 1)
 
 
 def rollout_size(run: MeasuredRun) -> int:
-    """Steps between two lines of a run's metrics."""
+    """Return the steps between two lines of a run's metrics."""
     config = run.record.config
     return config.env.num_envs * config.ppo.num_steps
 
@@ -203,7 +185,7 @@ def rollout_size(run: MeasuredRun) -> int:
 def curves_and_tails(
     networks: Mapping[str, Sequence[MeasuredRun]], by_time: bool = False
 ) -> tuple[dict[str, MeanCurve], dict[str, list[Curve]]]:
-    """By the network's name mean and range over seeds as far as all came, and what single seeds have beyond.
+    """Return, by network, mean and range over seeds for the steps that all have, and single seeds beyond.
 
     Args:
         by_time: over seconds of training, not over steps.
@@ -217,7 +199,7 @@ def curves_and_tails(
             continue
         width = bin_width(own, max(_update_width(run, by_time) for run in shown))
         mean = range_curve(own, width)
-        name = network_name(network)
+        name = network_title(network)
         reached = int(mean.steps[-1]) if len(mean.steps) else 0
         if len(mean.steps):
             curves[name] = mean
@@ -239,7 +221,7 @@ def _from(curve: MeanCurve, start: int) -> Curve:
     return Curve(curve.steps[later], curve.mean[later])
 
 
-_TOLD = ("version", "commit", "processor", "cores", "gpu", "torch")
+_ORIGIN = ("version", "commit", "processor", "cores", "gpu", "torch")
 
 _COLUMNS = (
     ReportColumn("code", lambda row: f"{row['version']}, {row['commit'] or 'no checkout'}", is_text=True),
@@ -248,12 +230,12 @@ _COLUMNS = (
     ReportColumn("GPU", lambda row: row["gpu"] or "–", is_text=True),
     ReportColumn("torch", lambda row: row["torch"], is_text=True),
     ReportColumn("runs", lambda row: str(row["runs"])),
-    ReportColumn("hours of training, together", lambda row: number(row["hours"])),
+    ReportColumn("hours of training, together", lambda row: format_number(row["hours"])),
 )
 
 
 def origin_section(table: RunTable) -> Section:
-    """Code and machines, with the runs that were last trained so, and how long these took."""
+    """Return a table of code versions and machines, with the number and hours of the runs trained there."""
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     unknown = 0
     for run in (run for networks in table.values() for runs in networks.values() for run in runs):
@@ -261,11 +243,11 @@ def origin_section(table: RunTable) -> Section:
         if part is None:
             unknown += 1
             continue
-        values = {name: getattr(part, name) for name in _TOLD}
+        values = {name: getattr(part, name) for name in _ORIGIN}
         row = rows.setdefault(tuple(values.values()), {**values, "runs": 0, "hours": 0.0})
         row["runs"] += 1
         row["hours"] += run.seconds / 3600
-    words = [f"Of {unknown} of the runs it was not noted how they were made."] if unknown else []
+    words = [f"Unknown for {unknown} of the runs."] if unknown else []
     tables = [ReportTable("origin", "Code and machines", list(rows.values()), _COLUMNS)] if rows else []
     return Section("Where the runs come from", words, tables=tables)
 

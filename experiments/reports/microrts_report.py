@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import UserError
+from ..microrts.match_plan import RESULTS
 from ..microrts.match_scores import ALL_BOTS, BOTH_SIDES, METHODS, MatchScore, outcome_panels, score_all
-from ..microrts.matches import PlayedMatches, distinct_games
+from ..microrts.matches import read_played
 from ..microrts.published_microrts import (
     SHOWN,
     SOURCES,
@@ -18,24 +18,21 @@ from ..microrts.published_microrts import (
     published_for,
     published_training_for,
 )
+from ..network_options import network_title
 from ..networks import RANDOM
 from .document import Document, Picture, ReportColumn, ReportTable, Row, Section, interval_values
 from .measured_runs import (
     MeasuredRun,
     RunTable,
-    network_name,
-    number,
+    format_number,
     origin_section,
     progress,
     spread,
     state,
-    steps_told,
+    steps_taken,
 )
 from .network_costs import CostCounter, millions
 from .plots import curve_pictures, outcome_bars, run_panel
-
-#: What `entitize eval microrts RUN` leaves in a run folder.
-RESULTS = Path("eval_microrts", "results.jsonl")
 
 
 def microrts_report(table: RunTable, folder: Path) -> Document:
@@ -73,25 +70,6 @@ def microrts_report(table: RunTable, folder: Path) -> Document:
 # -- games ---------------------------------------------------------------------------------------------------
 
 
-def read_played(run: Path) -> list[PlayedMatches]:
-    """The finished jobs of a run's evaluation; none where there is no evaluation.
-
-    A last line that is still being written is left out.
-
-    Raises:
-        UserError: the file is not one of `entitize eval microrts`, or is damaged.
-    """
-    path = run / RESULTS
-    if not path.exists():
-        return []
-    content = path.read_bytes()
-    lines = content[: content.rfind(b"\n") + 1].splitlines()
-    try:
-        return distinct_games(PlayedMatches.from_json(json.loads(line)) for line in lines[1:])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UserError(f"{path} can't be read: {error!r}") from error
-
-
 def _scores(
     case: str, networks: Mapping[str, Sequence[MeasuredRun]], problems: list[str]
 ) -> list[MatchScore]:
@@ -103,7 +81,7 @@ def _scores(
     for network, runs in networks.items():
         for run in runs:
             try:
-                finished = read_played(run.record.folder)
+                finished = read_played(run.record.folder / RESULTS)
             except UserError as error:
                 problems.append(f"Left out: {error}")
                 continue
@@ -161,7 +139,7 @@ def percent(row: Row, name: str) -> str:
 
 
 def _name(row: Row) -> str:
-    return f"{row['network']} ({row['source']})" if row["source"] else network_name(row["network"])
+    return f"{row['network']} ({row['source']})" if row["source"] else network_title(row["network"])
 
 
 _COLUMNS = (
@@ -171,13 +149,13 @@ _COLUMNS = (
     ReportColumn("tied %", lambda row: percent(row, "ties")),
     ReportColumn("lost %", lambda row: percent(row, "losses")),
     ReportColumn("bots", lambda row: str(row["bots"] or "–")),
-    ReportColumn("games", lambda row: number(row["games"], 0)),
+    ReportColumn("games", lambda row: format_number(row["games"], 0)),
     ReportColumn("shaped return", lambda row: spread({**row, "seeds": 0}, "shaped_return", 1)),
-    ReportColumn("hours of training", lambda row: number(row["hours"])),
-    ReportColumn("steps", lambda row: "–" if row["source"] else steps_told(row)),
+    ReportColumn("hours of training", lambda row: format_number(row["hours"])),
+    ReportColumn("steps", lambda row: "–" if row["source"] else steps_taken(row)),
     ReportColumn("seeds", lambda row: str(row.get("seeds", "–"))),
-    ReportColumn("samples/s", lambda row: number(row.get("samples_per_second"), 0)),
-    ReportColumn("parameters", lambda row: number(row.get("parameters"), 0)),
+    ReportColumn("samples/s", lambda row: format_number(row.get("samples_per_second"), 0)),
+    ReportColumn("parameters", lambda row: format_number(row.get("parameters"), 0)),
     ReportColumn("million multiply-adds per step", lambda row: millions(row.get("multiply_adds"))),
     ReportColumn("state", lambda row: "published" if row["source"] else state(row), is_text=True),
 )
@@ -214,7 +192,7 @@ def _bot_section(scores: Mapping[str, Sequence[MatchScore]], folder: Path) -> Se
             continue
         published = published_for(case, SHOWN)
         tables.append(_bot_table(case, both, published))
-        panels[case] = outcome_panels(both, published, network_name)
+        panels[case] = outcome_panels(both, published, network_title)
     if not tables:
         return Section("Bot by bot", ["No games have been played yet."])
     outcome_bars(folder / "outcomes.png", panels)
@@ -233,18 +211,18 @@ def _bot_table(case: str, scores: Sequence[MatchScore], published: Sequence[Publ
                     row |= interval_values(f"{score.agent} {name}", getattr(score, name))
         for agent in published:
             rates = agent.overall if bot == ALL_BOTS else agent.rates.get(bot)
-            told = f" ({agent.num_bots} bots)" if bot == ALL_BOTS else ""
-            row[f"{agent.name} ({agent.source})"] = None if rates is None else f"{rates}{told}"
+            bots = f" ({agent.num_bots} bots)" if bot == ALL_BOTS else ""
+            row[f"{agent.name} ({agent.source})"] = None if rates is None else f"{rates}{bots}"
         rows.append(row)
     agents = list(dict.fromkeys(score.agent for score in scores))
     columns = [ReportColumn("bot", lambda row: row["bot"], is_text=True)]
-    columns += [ReportColumn(f"{network_name(agent)}: won/tied/lost %", _cell(agent)) for agent in agents]
+    columns += [ReportColumn(f"{network_title(agent)}: won/tied/lost %", _cell(agent)) for agent in agents]
     names = [f"{agent.name} ({agent.source})" for agent in published]
     columns += [ReportColumn(name, lambda row, name=name: row[name] or "–") for name in names]  # type: ignore[misc]
     notes = [f"{agent.source}: {SOURCES[agent.source]}; {agent.games} games per bot." for agent in published]
-    told = "Brackets: Wilson's 95 % interval of the share of wins. A published number alone is that of wins."
+    note = "Brackets: Wilson's 95 % interval of the share of wins. A published number alone is that of wins."
     return ReportTable(
-        f"bots_{case}", f"Against each bot on {case}", rows, columns, [told, *dict.fromkeys(notes)]
+        f"bots_{case}", f"Against each bot on {case}", rows, columns, [note, *dict.fromkeys(notes)]
     )
 
 

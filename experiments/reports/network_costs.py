@@ -13,9 +13,10 @@ from ...policies.rogue_net import impala_cost
 from ..config import TrainConfig
 from ..environments import EnvConfig, make_environments, with_lanes
 from ..errors import UserError
+from ..network_options import network_title
 from ..networks import make_policy
 from .document import ReportColumn, ReportTable, Row, Section
-from .measured_runs import RunTable, network_name, number
+from .measured_runs import RunTable, format_number
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ _IMPALA = "ImpalaNet"
 
 def millions(value: float | None) -> str:
     """Multiply-adds in millions."""
-    return number(None if value is None else value / 1e6, 3 if (value or 0) < 1e6 else 1)
+    return format_number(None if value is None else value / 1e6, 3 if (value or 0) < 1e6 else 1)
 
 
 def cost_rows(table: RunTable, counter: CostCounter) -> list[dict[str, Any]]:
@@ -128,15 +129,15 @@ def cost_rows(table: RunTable, counter: CostCounter) -> list[dict[str, Any]]:
 
 _COLUMNS = (
     ReportColumn("game", lambda row: row["game"], is_text=True),
-    ReportColumn("network", lambda row: network_name(row["network"]), is_text=True),
-    ReportColumn("parameters", lambda row: number(row.get("parameters"), 0)),
-    ReportColumn("by the formula", lambda row: number(row.get("formula_parameters"), 0)),
+    ReportColumn("network", lambda row: network_title(row["network"]), is_text=True),
+    ReportColumn("parameters", lambda row: format_number(row.get("parameters"), 0)),
+    ReportColumn("by the formula", lambda row: format_number(row.get("formula_parameters"), 0)),
     ReportColumn("IMPALA's ÷ these", lambda row: _ratio(row.get("parameters_ratio"))),
     ReportColumn("million multiply-adds per step", lambda row: millions(row.get("multiply_adds"))),
     ReportColumn("by the formula", lambda row: millions(row.get("formula_multiply_adds"))),
     ReportColumn("IMPALA's ÷ these", lambda row: _ratio(row.get("multiply_adds_ratio"))),
-    ReportColumn("entities, mean", lambda row: number(row.get("mean_entities"), 1)),
-    ReportColumn("entities, most", lambda row: number(row.get("largest_entities"), 0)),
+    ReportColumn("entities, mean", lambda row: format_number(row.get("mean_entities"), 1)),
+    ReportColumn("entities, most", lambda row: format_number(row.get("largest_entities"), 0)),
 )
 
 

@@ -24,9 +24,9 @@ from ..microrts.published_microrts import Rates
 from ..statistics.aggregates import Profile
 from ..statistics.curves import Curve, MeanCurve
 from .document import Picture, Row
-from .measured_runs import MeasuredRun, curves_and_tails, steps_told
+from .measured_runs import MeasuredRun, curves_and_tails, steps_taken
 
-#: Colours that people with any colour vision tell apart (Okabe & Ito 2008).
+#: Colours that are different for any colour vision (Okabe & Ito 2008).
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9")
 
 
@@ -211,10 +211,10 @@ def _curve_panel(axes: Axes, panel: CurvePanel, colours: Mapping[str, str], unit
 
 
 def beside_published(path: Path, rows: Sequence[Row], names: Mapping[str, str]) -> None:
-    """Draw normalised returns game by game into a PNG file, a black line for the published one.
+    """Draw normalized returns game by game into a PNG file, a black line for the published one.
 
     Args:
-        rows: of the table of games, those with a normalised return.
+        rows: of the table of games, those with a normalized return.
         names: of the networks, in the order of their colours.
     """
     by_game: dict[str, list[Row]] = {}
@@ -242,14 +242,14 @@ def beside_published(path: Path, rows: Sequence[Row], names: Mapping[str, str]) 
     axes.set_yticks(range(len(games)), [_game_label(game, by_game[game]) for game in games], fontsize=9)
     axes.axvline(0, color="grey", linewidth=0.8)
     axes.set_ylim(-0.6, len(games) - 0.4)
-    axes.set_xlabel("normalised return")
+    axes.set_xlabel("normalized return")
     axes.grid(alpha=0.3, axis="x")
     figure.legend(handles.values(), handles, loc="outside upper center", ncols=len(handles), frameon=False)
     save(figure, path)
 
 
 def _game_label(game: str, rows: Sequence[Row]) -> str:
-    return f"{game} ({', '.join(dict.fromkeys(map(steps_told, rows)))})"
+    return f"{game} ({', '.join(dict.fromkeys(map(steps_taken, rows)))})"
 
 
 def intervals(path: Path, panels: Mapping[str, Mapping[str, Interval]], title: str) -> None:
@@ -288,7 +288,7 @@ def performance_profile(
         colour = COLOURS[index % len(COLOURS)]
         axes.plot(profile.thresholds, profile.share, color=colour, label=name)
         axes.fill_between(profile.thresholds, profile.low, profile.high, color=colour, alpha=0.2, linewidth=0)
-    axes.set(title=title, xlabel="normalised score τ", ylabel=f"share of {quantity} with a score above τ")
+    axes.set(title=title, xlabel="normalized score τ", ylabel=f"share of {quantity} with a score above τ")
     axes.set_ylim(-0.02, 1.02)
     axes.grid(alpha=0.3)
     axes.legend()

@@ -1,4 +1,4 @@
-"""Normalised returns of Procgen's runs at common numbers of steps, and the report's part about all games."""
+"""Normalized returns of Procgen's runs at common numbers of steps, and the report's part about all games."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..network_options import network_title
 from ..procgen.published_procgen import (
     IMPALA_MEAN_NORMALISED,
     IMPALA_STEPS,
@@ -27,8 +28,7 @@ from .measured_runs import (
     MeasuredRun,
     RunTable,
     bin_width,
-    network_name,
-    number,
+    format_number,
     rollout_size,
     short_steps,
     spread,
@@ -42,16 +42,16 @@ MILESTONES = (1_000_000, 2_000_000, 5_000_000, 10_000_000, 25_000_000)
 RESAMPLES = 2000
 _METRICS: tuple[Metric, ...] = ("mean", "iqm", "optimality_gap")
 
-#: Game -> normalised returns, one for each run.
+#: Game -> normalized returns, one for each run.
 GameScores = dict[str, list[float]]
 
 
 @dataclass(frozen=True)
 class ComparedGame:
-    """Which game a run plays, and what its returns can be compared with."""
+    """The game of a run, and the published numbers that its returns can be compared with."""
 
     name: str
-    mode: Mode | None  # whose ranges normalise; None: there are none
+    mode: Mode | None  # whose ranges normalize; None: there are none
     is_published: bool  # easy with all levels, as the published runs
 
 
@@ -66,19 +66,19 @@ def game_of(run: MeasuredRun) -> ComparedGame:
 
 
 def scores_at(step: int, table: RunTable, network: str) -> GameScores:
-    """By case, the normalised returns at `step` of those runs of `network` that have reached it."""
+    """By case, the normalized returns at `step` of those runs of `network` that have reached it."""
     scores: GameScores = {}
     for case, networks in table.items():
         for run in networks.get(network, ()):
             game = game_of(run)
             if game.mode is not None and run.reached(step):
-                normalised = float(normalise(game.name, run.return_at(step), game.mode))
-                scores.setdefault(case, []).append(normalised)
+                normalized = float(normalise(game.name, run.return_at(step), game.mode))
+                scores.setdefault(case, []).append(normalized)
     return scores
 
 
 def published_mean(step: int, games: Sequence[ComparedGame]) -> float | None:
-    """Published IMPALA's mean normalised return over `games` at a published step, or at 0: the random policy.
+    """Published IMPALA's mean normalized return over `games` at a published step, or at 0: the random policy.
 
     None where one of them was trained in another way than the published runs. Of all games it is the mean of
     returns that were not rounded, where that is known.
@@ -147,7 +147,7 @@ def _networks(table: RunTable) -> list[str]:
 
 @dataclass(frozen=True)
 class AggregateCurves:
-    """Mean normalised return over the same games for each network, beside the published mean over them."""
+    """Mean normalized return over the same games for each network, beside the published mean over them."""
 
     games: Sequence[str]
     curves: Mapping[str, MeanCurve]  # by the network's name
@@ -169,7 +169,7 @@ def aggregate_curves(table: RunTable) -> list[AggregateCurves]:
         for network in _networks(table):
             runs = _runs_as_far(table, network, cases)
             if runs:
-                curves[network_name(network)] = _aggregate(runs)
+                curves[network_title(network)] = _aggregate(runs)
         end = max((int(curve.steps[-1]) for curve in curves.values() if len(curve.steps)), default=0)
         known = [game_of(next(iter(table[case].values()))[0]) for case in cases]
         results.append(AggregateCurves(cases, curves, *_published_curve(known, end)))
@@ -224,11 +224,11 @@ def headlines(over_games: Sequence[Mapping[str, Any]]) -> list[str]:
             key=lambda row: (row["games"], row["steps"]),
         )
         where = f"{short_steps(best['steps'])} steps, {counted(best['games'], 'game')}"
-        mean, beside = spread(best, "mean", 3), number(best["published_mean"], 3)
+        mean, beside = spread(best, "mean", 3), format_number(best["published_mean"], 3)
         if not np.isfinite(best["mean_low"]):
             mean += f" (without an interval: a game has fewer than {LEAST_RUNS} runs)"
         lines.append(
-            f"{network_name(network)} at {where}: mean normalised return {mean};"
+            f"{network_title(network)} at {where}: mean normalized return {mean};"
             f" {PUBLISHED}, on the same games: {beside}."
         )
     return lines
@@ -246,12 +246,12 @@ def names_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 _AGGREGATE_COLUMNS = (
     ReportColumn("steps", lambda row: short_steps(row["steps"])),
-    ReportColumn("network", lambda row: network_name(row["network"]), is_text=True),
+    ReportColumn("network", lambda row: network_title(row["network"]), is_text=True),
     ReportColumn("games", lambda row: str(row["games"])),
     ReportColumn("runs", lambda row: str(row["runs"])),
     ReportColumn("mean", lambda row: spread(row, "mean", 3)),
-    ReportColumn("IMPALA, published, same games", lambda row: number(row["published_mean"], 3)),
-    ReportColumn("IMPALA, published, 16 games", lambda row: number(row["published_mean_16"], 3)),
+    ReportColumn("IMPALA, published, same games", lambda row: format_number(row["published_mean"], 3)),
+    ReportColumn("IMPALA, published, 16 games", lambda row: format_number(row["published_mean_16"], 3)),
     ReportColumn("interquartile mean", lambda row: spread(row, "iqm", 3)),
     ReportColumn("optimality gap", lambda row: spread(row, "optimality_gap", 3)),
 )
@@ -259,7 +259,7 @@ _AGGREGATE_COLUMNS = (
 _IMPROVEMENT_COLUMNS = (
     ReportColumn("steps", lambda row: short_steps(row["steps"])),
     ReportColumn(
-        "networks", lambda row: f"{network_name(row['first'])} over {network_name(row['second'])}", True
+        "networks", lambda row: f"{network_title(row['first'])} over {network_title(row['second'])}", True
     ),
     ReportColumn("games", lambda row: str(row["games"])),
     ReportColumn("runs", lambda row: f"{row['first_runs']} and {row['second_runs']}"),
@@ -276,9 +276,9 @@ def aggregate_section(table: RunTable, rows: Sequence[Mapping[str, Any]], folder
             "Over games", ["No run has reached 1 million steps, the first number at which runs are compared."]
         )
     panels = {_panel_name(part): _aggregate_panel(part) for part in aggregate_curves(table)}
-    learning_curves(folder / "aggregate.png", panels, "Mean normalised return", "mean normalised return")
+    learning_curves(folder / "aggregate.png", panels, "Mean normalized return", "mean normalized return")
     caption = (
-        "Mean over games of normalised returns, each network as far as all its runs came. Bands: 95 %"
+        "Mean over games of normalized returns, each network as far as all its runs came. Bands: 95 %"
         f" bootstrap over seeds, where every game has at least {LEAST_RUNS} runs. Dots:"
         f" {PROCGEN_SOURCES['train-procgen']}, over the same games."
     )
@@ -288,7 +288,7 @@ def aggregate_section(table: RunTable, rows: Sequence[Mapping[str, Any]], folder
         f" {LEAST_RUNS} runs. They say nothing about other games.",
         "The names of the games are in the CSV file.",
     )
-    tables = [ReportTable("aggregates", "Normalised returns at equal steps", rows, _AGGREGATE_COLUMNS, notes)]
+    tables = [ReportTable("aggregates", "Normalized returns at equal steps", rows, _AGGREGATE_COLUMNS, notes)]
     if pairs := improvement_rows(table):
         note = "Over the games in which both have reached so many steps; ties count half."
         tables.append(

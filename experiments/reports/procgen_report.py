@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..network_options import network_title
 from ..networks import RANDOM
 from ..procgen.published_procgen import (
     IMPALA_STEPS,
@@ -21,15 +22,14 @@ from .document import Document, Picture, ReportColumn, ReportTable, Section
 from .measured_runs import (
     MeasuredRun,
     RunTable,
-    network_name,
-    number,
+    format_number,
     origin_section,
     progress,
     rollout_size,
     short_steps,
     spread,
     state,
-    steps_told,
+    steps_taken,
 )
 from .network_costs import CostCounter, cost_section
 from .plots import CurvePanel, beside_published, curve_pictures, learning_curves, run_panel
@@ -78,15 +78,15 @@ def _lead(table: RunTable, rows: Sequence[Mapping[str, Any]]) -> list[str]:
         beside = [row for row in own if row["difference_mean"] is not None]
         better = sum(row["difference_mean"] > 0 for row in beside)
         runs = sum(row["seeds"] for row in own)
-        told = f"{network_name(network)}: {counted(runs, 'run')} in {counted(len(own), 'game')}"
+        sentence = f"{network_title(network)}: {counted(runs, 'run')} in {counted(len(own), 'game')}"
         steps = [row["steps_max"] for row in own]
-        told += f", {steps_told({'steps_min': min(steps), 'steps_max': max(steps)})} steps."
+        sentence += f", {steps_taken({'steps_min': min(steps), 'steps_max': max(steps)})} steps."
         if beside:
             games = counted(len(beside), "game")
-            told += f" Above published IMPALA at as many steps in {better} of {games}"
+            sentence += f" Above published IMPALA at as many steps in {better} of {games}"
             between = sum(row["published_interpolated"] for row in beside)
-            told += f"; in {between} of these that is between published points (~)." if between else "."
-        lines.append(told)
+            sentence += f"; in {between} of these that is between published points (~)." if between else "."
+        lines.append(sentence)
     unfinished = [
         f"{case}/{network}/{run.record.seed} ({short_steps(run.steps)})"
         for case, networks in table.items()
@@ -193,9 +193,9 @@ def _put_range(row: dict[str, Any], name: str, values: Sequence[float]) -> None:
     row[f"{name}_high"] = max(values, default=None)
 
 
-def _published_told(row: Mapping[str, Any]) -> str:
+def _published_value(row: Mapping[str, Any]) -> str:
     mark = "~" if row["published_interpolated"] else ""
-    return "–" if row["published"] is None else f"{mark}{number(row['published'])}"
+    return "–" if row["published"] is None else f"{mark}{format_number(row['published'])}"
 
 
 def _signed(value: float | None) -> str:
@@ -204,16 +204,16 @@ def _signed(value: float | None) -> str:
 
 _GAME_COLUMNS = (
     ReportColumn("game", lambda row: row["game"], is_text=True),
-    ReportColumn("network", lambda row: network_name(row["network"]), is_text=True),
+    ReportColumn("network", lambda row: network_title(row["network"]), is_text=True),
     ReportColumn("return [seeds from, to]", lambda row: spread(row, "return")),
-    ReportColumn("IMPALA, published, same steps", _published_told),
+    ReportColumn("IMPALA, published, same steps", _published_value),
     ReportColumn("difference", lambda row: _signed(row["difference_mean"])),
-    ReportColumn("random policy", lambda row: number(row["random"])),
-    ReportColumn("normalised", lambda row: number(row["normalised_mean"], 3)),
-    ReportColumn("steps", steps_told),
+    ReportColumn("random policy", lambda row: format_number(row["random"])),
+    ReportColumn("normalized", lambda row: format_number(row["normalised_mean"], 3)),
+    ReportColumn("steps", steps_taken),
     ReportColumn("seeds", lambda row: str(row["seeds"])),
-    ReportColumn("hours", lambda row: number(row["hours"])),
-    ReportColumn("samples/s", lambda row: number(row["samples_per_second"], 0)),
+    ReportColumn("hours", lambda row: format_number(row["hours"])),
+    ReportColumn("samples/s", lambda row: format_number(row["samples_per_second"], 0)),
     ReportColumn("state", state, is_text=True),
 )
 
@@ -222,9 +222,9 @@ def _game_section(rows: Sequence[Mapping[str, Any]], folder: Path) -> Section:
     pictures = []
     shown = [row for row in rows if row["normalised_mean"] is not None]
     if shown:
-        beside_published(folder / "games.png", shown, {name: network_name(name) for name in names_of(shown)})
+        beside_published(folder / "games.png", shown, {name: network_title(name) for name in names_of(shown)})
         caption = (
-            "Normalised returns (0 and 1 are the ends of the range of each game) after the steps in"
+            "Normalized returns (0 and 1 are the ends of the range of each game) after the steps in"
             " brackets. Black: published IMPALA at as many steps."
         )
         pictures.append(Picture("games.png", caption))

@@ -6,12 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..config import read_run_config, read_run_outline
-from ..errors import UserError
-from ..network_options import ROGUE_NET
+from ..errors import UserError, user_errors
+from ..network_options import experiment_name, network_title
 from ..queue.training_jobs import RunRecord, record_of
 from ..statistics.curves import RETURN, Curve, MeanCurve, read_curve
 from .document import Document, Picture, ReportColumn, ReportTable, Row, Section
-from .measured_runs import MeasuredRun, network_name, number, origin_section, progress, state, steps_told
+from .measured_runs import (
+    MeasuredRun,
+    format_number,
+    origin_section,
+    progress,
+    state,
+    steps_taken,
+)
 from .plots import CurvePanel, learning_curves
 
 
@@ -48,14 +55,6 @@ _QUANTITIES = (
 )  # fmt: skip
 
 _FILE = "curve.png"
-#: Networks by the name of their folder in an experiment, which `network_name` knows.
-_SHORT_NAMES = {
-    ROGUE_NET: "roguenet",
-    "ImpalaNet": "impala",
-    "TransformerNet": "transformer",
-    "GridNet": "gridnet",
-    "UnitActionNet": "uas",
-}
 
 
 def read_single_run(folder: Path) -> RunRecord:
@@ -70,7 +69,7 @@ def read_single_run(folder: Path) -> RunRecord:
     except UserError:  # an environment without a name, or a network that only Python can load
         config, network = read_run_outline(folder)
     case = config.env.id.rpartition("/")[2]
-    return record_of(folder, config, case, _SHORT_NAMES.get(network, network), config.ppo.seed)
+    return record_of(folder, config, case, experiment_name(network), config.ppo.seed)
 
 
 def run_report(run: MeasuredRun, folder: Path) -> Document:
@@ -98,7 +97,7 @@ def run_report(run: MeasuredRun, folder: Path) -> Document:
     notes = [f"{quantity.name.capitalize()}: {quantity.note}", "Hours are of rollouts and updates."]
     table = ReportTable("run", "Results", [row], _columns(quantity.name), notes)
     origin = origin_section({record.case: {record.network: [run]}})
-    title = f"{record.folder.resolve().name}: {network_name(record.network)} in {record.case}"
+    title = f"{record.folder.resolve().name}: {network_title(record.network)} in {record.case}"
     return Document(title, sections=[section, Section("Results", tables=[table]), origin])
 
 
@@ -107,16 +106,14 @@ def _first_curve(run: Path) -> tuple[_Quantity, Curve] | None:
     Raises:
         UserError: the steps don't increase.
     """
-    try:
+    with user_errors(ValueError):
         curves = ((quantity, read_curve(run, quantity.metric)) for quantity in _QUANTITIES)
         return next(((quantity, curve) for quantity, curve in curves if len(curve.steps)), None)
-    except ValueError as error:
-        raise UserError(str(error)) from error
 
 
 def _draw(path: Path, curve: Curve, quantity: _Quantity, run: MeasuredRun) -> None:
     unbinned = MeanCurve(curve.steps, curve.values, curve.values, curve.values)
-    panel = CurvePanel({network_name(run.record.network): unbinned})
+    panel = CurvePanel({network_title(run.record.network): unbinned})
     title = run.record.folder.resolve().name
     learning_curves(path, {run.record.case: panel}, title, quantity.name, unit=quantity.steps)
 
@@ -124,13 +121,13 @@ def _draw(path: Path, curve: Curve, quantity: _Quantity, run: MeasuredRun) -> No
 def _columns(quantity: str) -> list[ReportColumn]:
     return [
         ReportColumn("environment", lambda row: row["environment"], is_text=True),
-        ReportColumn("network", lambda row: network_name(row["network"]), is_text=True),
+        ReportColumn("network", lambda row: network_title(row["network"]), is_text=True),
         ReportColumn("seed", lambda row: str(row["seed"])),
-        ReportColumn(f"last {quantity}", lambda row: number(row["last"])),
-        ReportColumn("best", lambda row: number(row["best"])),
-        ReportColumn("steps", steps_told),
-        ReportColumn("hours", lambda row: number(row["hours"])),
-        ReportColumn("samples/s", lambda row: number(row["samples_per_second"], 0)),
+        ReportColumn(f"last {quantity}", lambda row: format_number(row["last"])),
+        ReportColumn("best", lambda row: format_number(row["best"])),
+        ReportColumn("steps", steps_taken),
+        ReportColumn("hours", lambda row: format_number(row["hours"])),
+        ReportColumn("samples/s", lambda row: format_number(row["samples_per_second"], 0)),
         ReportColumn("state", _state, is_text=True),
     ]
 

@@ -16,7 +16,7 @@ from optuna.distributions import (
 )
 
 from ..config import TrainConfig
-from ..config_file import number, plain, read_plain
+from ..config_file import plain, read_plain, set_value, value_of, yaml_value
 from ..errors import UserError
 
 #: What `--param` takes, for errors.
@@ -85,22 +85,8 @@ def with_values(config: TrainConfig, values: Mapping[str, Any]) -> TrainConfig:
     """
     data = plain(config)
     for name, value in values.items():
-        *sections, last = name.split(".")
-        place = data
-        for section in sections:
-            # A section that is missing or no section: the reader of configurations names it.
-            place[section] = dict(part) if isinstance(part := place.get(section), Mapping) else {}
-            place = place[section]
-        place[last] = value
+        set_value(data, name, value)
     return read_plain(TrainConfig, data, Path(f"--param {' '.join(values)}"))
-
-
-def value_of(data: Mapping[str, Any], name: str) -> Any:
-    """Return the value of the dotted `name` in a configuration as plain data; None if it does not exist."""
-    value: Any = data
-    for part in name.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value
 
 
 def _read(word: str, config: Mapping[str, Any]) -> SearchParameter:
@@ -147,7 +133,7 @@ def _range(word: str, text: str, is_int: bool, is_log: bool) -> IntDistribution 
 def _value(text: str) -> Any:
     """Return what YAML would read; a list for text that is no YAML, which no setting may be."""
     try:
-        return number(text)
+        return yaml_value(text)
     except ValueError:
         return [text]
 

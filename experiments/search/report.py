@@ -78,9 +78,9 @@ def write_best(directory: Path, settings: SearchSettings, best: FrozenTrial) -> 
 
 def _summary(settings: SearchSettings, trials: Sequence[FrozenTrial]) -> str:
     counts = {state: sum(_STATES[trial.state] == state for trial in trials) for state in _STATES.values()}
-    told = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+    ended = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
     runs = f"{', '.join(settings.games)}; {settings.seeds} seed{'s' if settings.seeds > 1 else ''} per game"
-    return f"{runs}; {settings.base.ppo.total_timesteps:,} steps per run; trials: {told or 'none'}."
+    return f"{runs}; {settings.base.ppo.total_timesteps:,} steps per run; trials: {ended or 'none'}."
 
 
 def _objective_note(settings: SearchSettings) -> str:

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 
 from ..config import TrainConfig
 from ..config_file import plain, read_plain
+from ..environments import is_procgen
 from ..errors import UserError, differences
 from ..procgen.published_procgen import RANGES, Mode
 from ..queue import EXPERIMENT, TrainingJob, flat_settings, read_of_kind, write_experiment
@@ -95,8 +96,7 @@ def case_of(game: str) -> str:
 def mode_of(config: TrainConfig, game: str) -> Mode | None:
     """Return the difficulty whose published range normalizes the returns of `game`; None: none does."""
     mode = config.env.kwargs.get("distribution_mode", "easy")
-    is_procgen = game.removeprefix("entitize/").startswith("Procgen/")
-    return mode if is_procgen and mode in RANGES and case_of(game) in RANGES[mode] else None
+    return mode if is_procgen(game) and mode in RANGES and case_of(game) in RANGES[mode] else None
 
 
 def open_search(directory: Path, settings: SearchSettings) -> None:

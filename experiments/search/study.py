@@ -18,14 +18,13 @@ from rich.console import Console
 from sqlalchemy.exc import SQLAlchemyError
 
 from ...trainers import RunLockedError, read_metrics, run_lock
-from ..config_file import plain
+from ..config_file import plain, value_of
 from ..errors import UserError
 from ..queue import RunQueue, TrainingJob
 from .objective import REPORTS, objective_of, parts_done, running_values, scored
-from .parameters import value_of
 from .settings import SEARCH, STORAGE, Pruner, SearchSettings, open_search
 
-#: Seconds between looks at the metrics of running trials.
+#: Seconds between checks of the metrics of running trials.
 _PAUSE = 1.0
 #: Seconds to wait for another reader of the storage.
 _LOCK_SECONDS = 60
@@ -35,15 +34,7 @@ STARTUP_TRIALS = 5
 WARM_UP = REPORTS // 4
 
 
-def run_search(
-    settings: SearchSettings,
-    directory: Path,
-    *,
-    trials: int,
-    processes: int,
-    device: str,
-    console: Console | None = None,
-) -> int:
+def run_search(settings: SearchSettings, directory: Path, *, trials: int, processes: int, device: str) -> int:
     """Search until `trials` trials are finished or pruned, those of earlier commands in `directory` included.
 
     Returns:
@@ -52,7 +43,7 @@ def run_search(
     Raises:
         UserError: the folder is of something else or in use, or its storage is damaged.
     """
-    console = console or Console()
+    console = Console()
     try:
         open_search(directory, settings)
         with run_lock(directory):
@@ -116,11 +107,11 @@ def _pruner(name: Pruner) -> BasePruner:
 
 
 class TrialSource:
-    """Gives a queue the runs of trial after trial, prunes trials, and reports results to Optuna.
+    """Source of the runs of trial after trial; prunes trials, and reports results to Optuna.
 
     Args:
         trials: how many are to be finished or pruned in the end.
-        pause: seconds between looks at the metrics of running trials.
+        pause: seconds between checks of the metrics of running trials.
     """
 
     def __init__(
@@ -260,11 +251,11 @@ class TrialSource:
             # Optuna's `Trial.report` is for trials of this process only, not for those of a killed one.
             self.study._storage.set_trial_intermediate_value(trial._trial_id, part, value)
 
-    def _end(self, number: int, state: TrialState, told: str) -> None:
+    def _end(self, number: int, state: TrialState, outcome: str) -> None:
         """End a trial without a result, and give up its runs."""
         self.study.tell(number, state=state)
         self._given_up |= {job.name for job in self._running.pop(number)}
-        self._say(f"trial {number} {told}")
+        self._say(f"trial {number} {outcome}")
 
     def _trial(self, number: int) -> FrozenTrial:
         return self.study.get_trials(deepcopy=False)[number]

@@ -2,7 +2,7 @@
 
 What Agarwal et al. recommend in "Deep Reinforcement Learning at the Edge of the Statistical Precipice"
 (NeurIPS 2021, arXiv 2108.13264): interquartile mean, optimality gap, performance profiles, probability of
-improvement. Scores are to be normalised, so that tasks can be compared.
+improvement. Scores are to be normalized, so that tasks can be compared.
 
 The scores of an algorithm are an array (runs, tasks), or a mapping from each task to its scores, where tasks
 may have different numbers of runs. Every task has the same weight, however many runs it has.
@@ -39,11 +39,11 @@ class Resampling(TypedDict, total=False):
     """Options of an interval."""
 
     level: float
-    """Of confidence (default: 0.95)."""
+    """Level of confidence (default: 0.95)."""
     resamples: int
-    """How many are drawn (default: 10,000)."""
+    """Number of resamples (default: 10,000)."""
     seed: int
-    """Of the draws (default: 0)."""
+    """Seed of the resamples (default: 0)."""
     least_runs: int
     """Below so many runs of a task the bounds are NaN, unknown (default: `LEAST_RUNS`); 1 where scores are of
     games or episodes of one agent, not of runs."""
@@ -92,7 +92,7 @@ def probability_of_improvement(scores: Scores, other: Scores) -> float:
 def bootstrap(
     scores: Scores, metric: Metric = "iqm", *, gamma: float = 1.0, **options: Unpack[Resampling]
 ) -> Interval:
-    """A metric of one algorithm's scores with its stratified percentile bootstrap interval.
+    """Return a metric of one algorithm's scores with its stratified percentile bootstrap interval.
 
     Runs are drawn with replacement within each task; the tasks stay.
 
@@ -113,7 +113,7 @@ def aggregate(
     gamma: float = 1.0,
     **options: Unpack[Resampling],
 ) -> dict[Metric, dict[str, Interval]]:
-    """For each metric and each algorithm of `scores` what `bootstrap` says."""
+    """Return the interval of `bootstrap` for each metric and each algorithm of `scores`."""
     tables = {name: _ScoreTable.of(own, name) for name, own in scores.items()}
     return {
         metric: {
@@ -129,7 +129,7 @@ def improvements(
     pairs: Sequence[tuple[str, str]] | None = None,
     **options: Unpack[Resampling],
 ) -> dict[tuple[str, str], Interval]:
-    """`probability_of_improvement` of the first over the second of each pair, with its interval.
+    """Return `probability_of_improvement` of the first over the second of each pair, with its interval.
 
     Args:
         pairs: of names in `scores`; by default each algorithm and those after it.
@@ -155,7 +155,7 @@ def performance_profiles(
     of: Literal["runs", "averages"] = "runs",
     **options: Unpack[Resampling],
 ) -> dict[str, Profile]:
-    """For each algorithm the share of scores above each threshold, with pointwise intervals.
+    """Return for each algorithm the share of scores above each threshold, with pointwise intervals.
 
     Args:
         thresholds: (K,).

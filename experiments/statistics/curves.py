@@ -169,7 +169,7 @@ def aggregate_curve(
     """A metric over the runs of several tasks at each step, with stratified bootstrap intervals.
 
     Args:
-        curves: by task, of normalised scores.
+        curves: by task, of normalized scores.
         width: of a bin, in steps; see `common_bins`.
         options: see `Resampling`; by default with 2,000 resamples.
 

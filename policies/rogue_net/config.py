@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Literal, TypeVar
 
-from ...suggestions import nearest
+from ...suggestions import unknown
 
 Engine = Literal["auto", "fused", "torch", "graphs"]
 Pooling = Literal["mean", "max", "meanmax"]
@@ -32,9 +32,7 @@ def from_options(kind: type[_T], options: Mapping[str, Any]) -> _T:
     names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
     for name in options:
         if name not in names:
-            near = nearest(name, names, 1, 0.6)
-            hint = f". Did you mean {near[0]!r}?" if near else f": expected one of {', '.join(names)}"
-            raise TypeError(f"{kind.__name__}: unknown option {name!r}{hint}")
+            raise TypeError(f"{kind.__name__}: {unknown('option', name, names)}")
     return kind(**options)
 
 

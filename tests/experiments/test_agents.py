@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from entitize import EntitySpace, make_vec
 from entitize.envs import EntityBatch
-from entitize.experiments import UserError, load_agent
+from entitize.experiments import UserError, load_network
 from entitize.trainers import load_policy
 
 from facts import raises
@@ -22,11 +22,11 @@ def test_an_agent_plays_where_there_is_more_to_see_than_in_training(trained: Pat
     robots = batch.entities["Robot"]
     aged = np.concatenate([robots.values[:, ::-1], np.full((robots.num_items, 1), 9, np.float32)], 1)
     seen = EntityBatch({**batch.entities, "Robot": robots.with_values(aged)}, batch.globals, batch.actions)
-    np.testing.assert_array_equal(load_agent(trained, wide).value(seen), load_policy(trained).value(batch))
+    np.testing.assert_array_equal(load_network(trained, wide).value(seen), load_policy(trained).value(batch))
 
 
 def test_an_agent_that_misses_a_feature_is_told(trained: Path) -> None:
     space = load_policy(trained).observation_space
     blind = EntitySpace({**space.entities, "Robot": ()}, space.actions, space.global_features)
     with raises(UserError, "entity type 'Robot'", "x, y"):
-        load_agent(trained, blind)
+        load_network(trained, blind)

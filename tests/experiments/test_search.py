@@ -88,7 +88,7 @@ def test_a_killed_search_continues(entitize: Run, tmp_path: Path) -> None:
 
     code, out, err = entitize(*words)
     assert (code, err) == (0, "")
-    assert f"MultiArmedBandit/trial_001/0 goes on from step {killed.steps:,}" in out
+    assert f"MultiArmedBandit/trial_001/0 continues from step {killed.steps:,}" in out
     after = load_study(settings, tmp_path).trials
     assert [trial.state for trial in after] == [TrialState.COMPLETE] * 2
     assert [trial.params for trial in after] == [trial.params for trial in before]

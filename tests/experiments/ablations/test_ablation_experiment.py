@@ -25,7 +25,7 @@ def asked(study: str, **flags: object) -> AblationArguments:
 
 def test_every_game_variant_and_seed_is_a_run() -> None:
     jobs = ablation_jobs(
-        asked("pooling", games=("heist,maze",), variants=("max", "attention"), seeds=2, steps=500)
+        asked("pooling", games=("heist", "maze"), variants=("max", "attention"), seeds=2, steps=500)
     )
     assert [job.name for job in jobs] == [
         f"{game}/{variant}/{seed}"

@@ -231,9 +231,30 @@ def test_runs_of_other_games_are_told(entitize: Run, trained: Path, tmp_path: Pa
     assert (code, err) == (2, f"entitize: {trained} was trained in MineSweeper, which is not MicroRTS\n")
     (tmp_path / "config.yaml").write_text("policy: {}\n")
     code, _, err = entitize("eval", "microrts", tmp_path)
-    assert code == 2 and "(say --map, and with --options what the agent needs)" in err
+    assert code == 2 and "(give --map, and with --options" in err
     code, _, err = entitize("eval", "microrts", tmp_path, "--map", BOARD)
     assert (code, err) == (2, f"entitize: run {tmp_path} has written no checkpoint yet\n")
+
+
+def test_a_run_in_the_gymnasium_id_is_played_on_its_map(entitize: Run, fighter: Path, tmp_path: Path) -> None:
+    shutil.copytree(fighter, tmp_path / "run")
+    config = tmp_path / "run" / "config.yaml"
+    named = config.read_text().replace(f"id: MicroRTS/{BOARD}", "id: entitize/MicroRTS-v0", 1)
+    config.write_text(named.replace("  kwargs:\n", f"  kwargs:\n    map: {BOARD}\n", 1))
+    words = (
+        "--bots",
+        "passiveAI",
+        "--games",
+        2,
+        "--max-steps",
+        30,
+        "--workers",
+        0,
+        "--out",
+        tmp_path / "out",
+    )
+    code, out, err = entitize("eval", "microrts", tmp_path / "run", *words)
+    assert (code, err) == (0, "") and BOARD in out
 
 
 def test_a_run_that_is_called_microrts_can_be_evaluated(

@@ -98,7 +98,7 @@ class Still:
 
 def test_short_games_are_not_favoured_and_each_is_told_whole() -> None:
     venv: Any = Dice()
-    games = play_games(Still(), None, venv, np.arange(4), 2002, False, 1)
+    games = play_games(Still(), venv, np.arange(4), 2002, False, 1)
     assert len(games) == 2002
     wins = sum(game.outcome == "win" for game in games)
     assert abs(wins - 1001) < 4 * 22.4  # standard deviations
@@ -144,7 +144,7 @@ def test_two_agents_play_each_other_on_their_own_lanes() -> None:
                 result.actions["order"].values[:] = 0
                 return result
 
-        orders = Duel(actor, Waiting(), own, 6).act(batch, np.random.default_rng(3), False)["order"]
+        orders = Duel(actor, Waiting(), own, 6).act(batch, np.random.default_rng(3)).actions["order"]
         assert [len(order) for order in orders] == [2] * 6  # a worker and a base
         assert all((orders[lane] == 0).all() for lane in (0, 2, 4))
         assert any((orders[lane] != 0).any() for lane in own)

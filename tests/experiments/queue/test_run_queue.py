@@ -71,8 +71,8 @@ def test_an_experiment_survives_kills(entitize: Run, tmp_path: Path) -> None:
     stopper.join()
     assert code == 130
     assert signal.getsignal(signal.SIGTERM) is handler
-    assert f"maze/roguenet/0 goes on from step {killed.steps:,}" in out
-    assert "stopped; the same command goes on from here" in out
+    assert f"maze/roguenet/0 continues from step {killed.steps:,}" in out
+    assert "stopped; the same command continues" in out
     stopped = read_run(folder)
     assert killed.steps < stopped.steps < 3200 and not stopped.is_done
     assert steps_in(folder)[-1] == stopped.steps
@@ -164,7 +164,7 @@ def test_a_run_that_others_work_on_is_waited_for(trained: Path, tmp_path: Path) 
     threading.Timer(0.5, release.set).start()
     assert queue.run() == 0
     other.join()
-    assert f"{job.name} is worked on by another process" in output.getvalue()
+    assert f"{job.name} is in use by another process" in output.getvalue()
     assert not (folder / "log.txt").exists()  # no process was started
 
 

@@ -222,7 +222,7 @@ class TestProcgen:
             "bigfish/impala/0 (1M)",
             "unfinished: 1M of 2M",
             "results/ in openai/train-procgen",
-            "RogueNet at 2M steps, 2 games: mean normalised return 0.435 (without an interval:",
+            "RogueNet at 2M steps, 2 games: mean normalized return 0.435 (without an interval:",
             "last 100 episodes",
             "0.1.0, abc",
             "Of 4 of the runs it was not noted how they were made.",

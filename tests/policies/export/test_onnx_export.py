@@ -232,7 +232,7 @@ def test_the_missing_extra_is_named(
 
 def test_the_command_writes_both_files(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "agent.onnx"
-    assert main(["export", str(run), "--format", "onnx", "--out", str(out)]) == 0
+    assert main(["export", str(run), "--out", str(out)]) == 0
     assert out.exists()
     assert out.with_suffix(".json").exists()
     assert str(out) in capsys.readouterr().out
