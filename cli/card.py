@@ -19,6 +19,7 @@ from ..experiments import (
     write_card,
 )
 from ..experiments.errors import user_errors
+from ..experiments.reports.document import counted
 from ..policies import newest_checkpoint
 from ..trainers import CheckpointError, thread_count
 from .agent_flags import AgentFlags
@@ -70,9 +71,11 @@ def main(arguments: Sequence[str]) -> None:
         results = judge(agents, venv, settings)
     actions = "the most probable actions" if settings.deterministic else "sampled actions"
     options = "".join(f" {name}={value}" for name, value in settings.kwargs.items())
+    seed = "" if str(settings.seed) in levels else f"; seed {settings.seed}"
+    episodes = counted(settings.episodes, "whole episode")
     protocol = (
-        f"{settings.episodes} whole episodes in {env.num_envs} environments ({levels}{options}), a fixed"
-        f" number in each, with {actions}; seed {settings.seed}. `entitize eval` plays the same episodes."
+        f"{episodes} in {counted(env.num_envs, 'environment')} ({levels}{options}), a fixed number in each,"
+        f" with {actions}{seed}. `entitize eval` plays the same episodes."
     )
     with user_errors(CheckpointError):
         write_card(chosen.run, checkpoint, chosen.out, config, results, protocol, title, chosen.license)

@@ -13,7 +13,7 @@ import tyro
 from ..datasets import DatasetError, EntityDataset
 from ..experiments import ROGUE_NET, TrainConfig, UserError, find_config, load_network, parse, read_config
 from ..experiments.arguments import peek
-from ..policies import CheckpointError
+from ..policies import CheckpointError, newest_checkpoint, read_metadata
 from ..policies.loading import AnyNetwork
 from ..policies.rogue_net import RogueNet, RogueNetConfig
 from ..trainers import NonFiniteError, RunLockedError
@@ -32,7 +32,7 @@ class CloneArguments:
     run: Path | None = None
     """The folder of this run (default: runs/clone-<time>)."""
     resume: bool = False
-    """Continue the run in --run."""
+    """Continue the run in --run, with its network and hyper-parameters."""
     config: str | None = None
     """Take the network of this training configuration, a YAML file or a name (microrts); flags change it."""
     init_from: Path | None = None
@@ -51,8 +51,10 @@ class CloneArguments:
 
 def main(arguments: Sequence[str]) -> None:
     """Parse and run the command."""
-    (config,) = peek(arguments, "config")
+    config, run_before = peek(arguments, "config", "run")
     default = None if config is None else CloneArguments(tyro.MISSING, config=config, net=_network_of(config))
+    if "--resume" in arguments and run_before is not None:
+        default = _arguments_of(Path(run_before)) or default
     chosen = parse(CloneArguments, "clone", arguments, default)
     run = chosen.run or Path("runs") / f"clone-{time.strftime('%Y%m%d-%H%M%S')}"
 
@@ -76,6 +78,17 @@ def main(arguments: Sequence[str]) -> None:
     except (DatasetError, CheckpointError, NonFiniteError, RunLockedError, OSError) as error:
         raise UserError(str(error)) from error
     print(f"checkpoints in {run / 'checkpoints'}")
+
+
+def _arguments_of(run: Path) -> CloneArguments | None:
+    """Return the options that a run was started with; None: it has no checkpoint with such."""
+    try:
+        metadata = read_metadata(newest_checkpoint(run))
+        net = metadata["policy"]["config"] if metadata["policy"]["class"] == ROGUE_NET else {}
+        cloning = BehaviorCloningConfig(**metadata["cloning"])
+        return CloneArguments(tyro.MISSING, net=RogueNetConfig(**net), cloning=cloning)
+    except (CheckpointError, KeyError, TypeError, ValueError):
+        return None  # opening the run raises the error
 
 
 def _network_of(config: str) -> RogueNetConfig:

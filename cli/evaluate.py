@@ -108,7 +108,7 @@ def results_table(title: str, caption: str, rows: Sequence[TableRow]) -> Table:
             escape(name),
             *(escape(str(value)) for value in setting.values()),
             f"{interval.mean:.2f}",
-            f"{interval.low:.2f} … {interval.high:.2f}",
+            interval.bounds(" … ") or "–",
             str(len(result.returns)),
             f"{result.lengths.mean():.0f}",
         )

@@ -39,7 +39,8 @@ def main(arguments: Sequence[str]) -> int:
         dataset = EntityDataset(chosen.data)
         with make_environments(_environment(chosen, dataset.metadata)) as venv:
             difference = replay(dataset, venv, tolerance=chosen.tolerance)
-    print(f"{len(dataset):,} steps replayed: no difference" if difference is None else difference)
+    steps = int((~dataset.column("final").astype(bool)).sum())  # at final observations nothing is done
+    print(f"{steps:,} steps replayed: no difference" if difference is None else difference)
     return 0 if difference is None else 1
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -78,18 +79,26 @@ def write_report(directory: Path, folder: Path) -> Document:
     if kind not in KINDS:
         raise UserError(f"{directory / EXPERIMENT}: kind: expected one of {', '.join(KINDS)}, got {kind!r}")
     table = run_table(records)
-    known = {*table, *(network for networks in table.values() for network in networks)}
-    missing = [
-        str(name) for name in (*asked.get("cases", ()), *asked.get("networks", ())) if str(name) not in known
-    ]
+    missing = _missing_runs(asked, directory)
 
     def document() -> Document:
         made = _document(kind, table, folder, asked)
-        notes = [f"Asked for, and without a run yet: {', '.join(missing)}."] if missing else []
+        notes = [f"Without a run yet: {', '.join(missing)}."] if missing else []
         notes += [f"Can't be read, and left out: {problem}" for problem in problems]
         return replace(made, paragraphs=[*made.paragraphs, *notes])
 
     return _written(folder, document)
+
+
+def _missing_runs(asked: Mapping[str, Any], directory: Path) -> list[str]:
+    """Return which runs of an experiment have no folder, as "case/network (seed 0, 1)"."""
+    missing = []
+    for case, network in product(asked.get("cases", ()), asked.get("networks", ())):
+        folder = directory / "runs" / str(case) / str(network)
+        seeds = [str(seed) for seed in asked.get("seeds", ()) if not (folder / str(seed)).exists()]
+        if seeds:
+            missing.append(f"{case}/{network} (seed {', '.join(seeds)})")
+    return missing
 
 
 def _search_report(directory: Path, folder: Path) -> Document:

@@ -36,6 +36,7 @@ from .config_file import to_yaml
 from .environments import EnvConfig
 from .errors import UserError
 from .microrts.match_plan import RESULTS, has_played
+from .reports.document import counted
 
 CARD = "README.md"
 _log = logging.getLogger(__name__)
@@ -127,7 +128,7 @@ def write_card(
     front = _front_matter(title, config.env.id, licence, returns, counts)
     head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)
     rows = [
-        f"| {name} | {one.mean:.2f} | {one.low:.2f} to {one.high:.2f} | {counts[name]} |"
+        f"| {name} | {one.mean:.2f} | {one.bounds(' to ') or '–'} | {counts[name]} |"
         for name, one in returns.items()
     ]
     text = _TEXT.format(
@@ -217,10 +218,12 @@ def _front_matter(
     family, _, game = env.removeprefix("entitize/").rpartition("/")
     tags = ["reinforcement-learning", "deep-reinforcement-learning", "entitize", "entities", family, game]
     interval = next(iter(returns.values()))
-    bounds = f"95 % interval {interval.low:.2f} to {interval.high:.2f}"
+    bounds = interval.bounds(" to ")
+    parts = [f"95 % interval {bounds}"] if bounds else []
+    parts = ["mean return", *parts, counted(next(iter(counts.values())), "episode")]
     metric = {
         "type": "mean_reward",
-        "name": f"mean return, {bounds}, {next(iter(counts.values()))} episodes",
+        "name": ", ".join(parts),
         "value": round(interval.mean, 3),
         "verified": False,
     }

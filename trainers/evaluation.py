@@ -57,14 +57,19 @@ class EpisodeResults:
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean and the bounds of its confidence interval."""
+    """A mean and the bounds of its confidence interval; NaN where there is none, as of a single value."""
 
     mean: float
     low: float
     high: float
 
     def __str__(self) -> str:
-        return f"{self.mean:.2f} [{self.low:.2f}, {self.high:.2f}]"
+        bounds = self.bounds(", ")
+        return f"{self.mean:.2f} [{bounds}]" if bounds else f"{self.mean:.2f}"
+
+    def bounds(self, between: str) -> str:
+        """Return both bounds as text, with two digits; "" where there is no interval."""
+        return "" if math.isnan(self.low) else f"{self.low:.2f}{between}{self.high:.2f}"
 
 
 def evaluate(
@@ -135,6 +140,8 @@ def bootstrap_interval(
 ) -> Interval:
     """Mean of `values` (n,) with its percentile bootstrap confidence interval (Efron 1979).
 
+    A single value has no interval: its bounds are NaN.
+
     Raises:
         ValueError: there are no values, or one is not finite, or `level` is not between 0 and 1.
     """
@@ -142,6 +149,8 @@ def bootstrap_interval(
     if values.ndim != 1 or len(values) == 0 or not np.isfinite(values).all():
         raise ValueError(f"values: expected a list of finite numbers, got shape {values.shape}: {values}")
     _check_level(level)
+    if len(values) == 1:
+        return Interval(float(values[0]), math.nan, math.nan)
     rng = np.random.default_rng(seed)
     size = max(1, 2**17 // len(values))  # resamples that fit into the processor's cache
     blocks = (min(size, resamples - done) for done in range(0, resamples, size))

@@ -11,7 +11,7 @@ import numpy as np
 from ...trainers import Interval
 from ..errors import UserError
 from ..statistics.aggregates import LEAST_RUNS, bootstrap
-from .document import Document, Picture, ReportColumn, ReportTable, Section, interval_values
+from .document import Document, Picture, ReportColumn, ReportTable, Section, interval_values, range_values
 from .measured_runs import (
     MeasuredRun,
     RunTable,
@@ -128,8 +128,7 @@ def variant_rows(games: Variants, baseline: str) -> list[dict[str, Any]]:
             runs = variants[variant]
             row: dict[str, Any] = {"game": game, "variant": variant, **progress(runs)}
             finals = [run.final() for run in runs if run.has_returns]
-            row["return_mean"] = float(np.mean(finals)) if finals else None
-            row["return_low"], row["return_high"] = min(finals, default=None), max(finals, default=None)
+            row |= range_values("return", finals)
             row["compared_at"] = None
             if variant != baseline:
                 row |= _difference_to(runs, variants.get(baseline, ()))

@@ -6,6 +6,7 @@ import base64
 import csv
 import html
 import io
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,8 +96,21 @@ def csv_text(rows: Sequence[Row]) -> str:
 
 def interval_values(name: str, interval: Interval | None) -> dict[str, float | None]:
     """Return an interval as the values `<name>_mean`, `_low` and `_high` of a row; None: not known."""
-    parts = ("mean", "low", "high")
-    return {f"{name}_{part}": None if interval is None else getattr(interval, part) for part in parts}
+    numbers = (math.nan,) * 3 if interval is None else (interval.mean, interval.low, interval.high)
+    parts = zip(("mean", "low", "high"), numbers, strict=True)
+    return {f"{name}_{part}": number if math.isfinite(number) else None for part, number in parts}
+
+
+def range_values(name: str, values: Sequence[float]) -> dict[str, float | None]:
+    """Return the mean of `values` and their range, which a single one does not have, likewise."""
+    mean = math.fsum(values) / len(values) if values else None
+    low, high = (min(values), max(values)) if len(values) > 1 else (None, None)
+    return {f"{name}_mean": mean, f"{name}_low": low, f"{name}_high": high}
+
+
+def counted(number: int, name: str) -> str:
+    """1 game, 2 games."""
+    return f"{number} {name}{'' if number == 1 else 's'}"
 
 
 def as_markdown(document: Document) -> str:

@@ -165,7 +165,7 @@ def format_number(value: float | None, digits: int = 2) -> str:
 def spread(row: Mapping[str, Any], name: str, digits: int = 2) -> str:
     """Return the mean of a value with its bounds, if there are any, as text."""
     mean, low, high = (row.get(f"{name}_{part}") for part in ("mean", "low", "high"))
-    if low is None or high is None or np.isnan(low) or row.get("seeds") == 1:
+    if low is None or high is None:
         return format_number(mean, digits)
     return f"{format_number(mean, digits)} [{format_number(low, digits)}, {format_number(high, digits)}]"
 

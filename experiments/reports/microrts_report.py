@@ -150,7 +150,7 @@ _COLUMNS = (
     ReportColumn("lost %", lambda row: percent(row, "losses")),
     ReportColumn("bots", lambda row: str(row["bots"] or "–")),
     ReportColumn("games", lambda row: format_number(row["games"], 0)),
-    ReportColumn("shaped return", lambda row: spread({**row, "seeds": 0}, "shaped_return", 1)),
+    ReportColumn("shaped return", lambda row: spread(row, "shaped_return", 1)),
     ReportColumn("hours of training", lambda row: format_number(row["hours"])),
     ReportColumn("steps", lambda row: "–" if row["source"] else steps_taken(row)),
     ReportColumn("seeds", lambda row: str(row.get("seeds", "–"))),

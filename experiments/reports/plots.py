@@ -232,7 +232,7 @@ def beside_published(path: Path, rows: Sequence[Row], names: Mapping[str, str]) 
             mean, network = row["normalised_mean"], row["network"]
             bar = axes.barh(middle, mean, 0.85 * height, color=colours[network])
             handles[names[network]] = bar.patches[0]
-            if row["seeds"] > 1:
+            if row["normalised_low"] is not None:
                 ends = [row["normalised_low"], row["normalised_high"]]
                 axes.plot(ends, [middle] * 2, color="#444444", linewidth=1)
             if row["published_normalised"] is not None:

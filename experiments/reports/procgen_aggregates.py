@@ -23,7 +23,7 @@ from ..procgen.published_procgen import (
 )
 from ..statistics.aggregates import LEAST_RUNS, Metric, bootstrap, improvements
 from ..statistics.curves import Curve, MeanCurve, aggregate_curve
-from .document import Picture, ReportColumn, ReportTable, Section, interval_values
+from .document import Picture, ReportColumn, ReportTable, Section, counted, interval_values
 from .measured_runs import (
     MeasuredRun,
     RunTable,
@@ -225,18 +225,13 @@ def headlines(over_games: Sequence[Mapping[str, Any]]) -> list[str]:
         )
         where = f"{short_steps(best['steps'])} steps, {counted(best['games'], 'game')}"
         mean, beside = spread(best, "mean", 3), format_number(best["published_mean"], 3)
-        if not np.isfinite(best["mean_low"]):
+        if best["mean_low"] is None:
             mean += f" (without an interval: a game has fewer than {LEAST_RUNS} runs)"
         lines.append(
             f"{network_title(network)} at {where}: mean normalized return {mean};"
             f" {PUBLISHED}, on the same games: {beside}."
         )
     return lines
-
-
-def counted(number: int, name: str) -> str:
-    """1 game, 2 games."""
-    return f"{number} {name}{'' if number == 1 else 's'}"
 
 
 def names_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:

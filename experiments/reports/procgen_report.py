@@ -18,7 +18,7 @@ from ..procgen.published_procgen import (
     impala_return,
     normalise,
 )
-from .document import Document, Picture, ReportColumn, ReportTable, Section
+from .document import Document, Picture, ReportColumn, ReportTable, Section, counted, range_values
 from .measured_runs import (
     MeasuredRun,
     RunTable,
@@ -37,7 +37,6 @@ from .procgen_aggregates import (
     PUBLISHED,
     aggregate_rows,
     aggregate_section,
-    counted,
     game_of,
     headlines,
     names_of,
@@ -166,9 +165,9 @@ def _game_row(case: str, network: str, runs: Sequence[MeasuredRun]) -> dict[str,
     row: dict[str, Any] = {"game": case, "network": network, **progress(runs)}
     ended = [run for run in runs if run.has_returns]
     finals = [run.final() for run in ended]
-    _put_range(row, "return", finals)
+    row |= range_values("return", finals)
     scores = normalise(game.name, finals, game.mode).tolist() if game.mode else []
-    _put_range(row, "normalised", scores)
+    row |= range_values("normalised", scores)
     found = [impala_return(game.name, _steps_meant(run)) for run in ended] if game.is_published else []
     pairs = [(final, beside) for final, beside in zip(finals, found, strict=False) if beside is not None]
     row["published"] = float(np.mean([beside.value for _, beside in pairs])) if pairs else None
@@ -176,7 +175,7 @@ def _game_row(case: str, network: str, runs: Sequence[MeasuredRun]) -> dict[str,
     row["published_normalised"] = (
         float(normalise(game.name, row["published"])) if row["published"] is not None else None
     )
-    _put_range(row, "difference", [final - beside.value for final, beside in pairs])
+    row |= range_values("difference", [final - beside.value for final, beside in pairs])
     row["random"] = PUBLISHED_PROCGEN[game.name].random if game.is_published else None
     return row
 
@@ -185,12 +184,6 @@ def _steps_meant(run: MeasuredRun) -> int:
     """The steps of a run; one that ends with the rollout that reaches a published point is at that point."""
     beyond = [step for step in IMPALA_STEPS if 0 <= run.steps - step < rollout_size(run)]
     return beyond[0] if beyond else run.steps
-
-
-def _put_range(row: dict[str, Any], name: str, values: Sequence[float]) -> None:
-    row[f"{name}_mean"] = float(np.mean(values)) if values else None
-    row[f"{name}_low"] = min(values, default=None)
-    row[f"{name}_high"] = max(values, default=None)
 
 
 def _published_value(row: Mapping[str, Any]) -> str:

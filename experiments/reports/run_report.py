@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...policies import CheckpointError, newest_checkpoint, read_metadata
 from ..config import read_run_config, read_run_outline
 from ..errors import UserError, user_errors
 from ..network_options import experiment_name, network_title
@@ -88,7 +90,7 @@ def run_report(run: MeasuredRun, folder: Path) -> Document:
     row = {
         "environment": record.config.env.id,
         "network": record.network,
-        "seed": record.seed,
+        "seed": _cloning_seed(record.folder) if quantity.is_cloned else record.seed,
         **progress([run]),
         "last": values[-1] if values else None,
         "best": max(values, default=None),
@@ -99,6 +101,14 @@ def run_report(run: MeasuredRun, folder: Path) -> Document:
     origin = origin_section({record.case: {record.network: [run]}})
     title = f"{record.folder.resolve().name}: {network_title(record.network)} in {record.case}"
     return Document(title, sections=[section, Section("Results", tables=[table]), origin])
+
+
+def _cloning_seed(run: Path) -> int | str:
+    """Return the seed of behaviour cloning, which is in checkpoints only; a dash if there is none."""
+    with suppress(CheckpointError):
+        seed: int = read_metadata(newest_checkpoint(run)).get("cloning", {}).get("seed", "–")
+        return seed
+    return "–"
 
 
 def _first_curve(run: Path) -> tuple[_Quantity, Curve] | None:

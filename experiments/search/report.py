@@ -154,6 +154,8 @@ def _importance_section(study: optuna.Study, done: Sequence[FrozenTrial], folder
     title = "Importance of the parameters"
     if len(done) < _FEWEST:
         return Section(title, [f"Importance needs {_FEWEST} finished trials; there are {len(done)}."])
+    if len(study.best_params) < 2 or len({trial.value for trial in done}) < 2:
+        return Section(title, ["Importance needs two parameters and trials that differ in their objective."])
     found = importances(study)
     file = "importances.png"
     pictures.importances(folder / file, found)

@@ -220,7 +220,8 @@ class TrialSource:
     def _prune_if_bad(self, number: int) -> None:
         jobs = self._running[number]
         reported = self._trial(number).intermediate_values
-        if min(parts_done(job.config, job.folder(self.directory)) for job in jobs) <= len(reported):
+        parts = min(parts_done(job.config, job.folder(self.directory)) for job in jobs)
+        if parts <= len(reported) or parts == REPORTS:  # nothing new, or trained to the end: it counts
             return
         for part, value in enumerate(self._running_values(jobs), 1):
             if part in reported:

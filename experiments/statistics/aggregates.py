@@ -307,7 +307,11 @@ def _check_resampling(**options: Unpack[Resampling]) -> tuple[float, int]:
 
     Raises:
         ValueError: one is out of its range.
+        TypeError: there is no such option.
     """
+    if unknown := sorted(options.keys() - Resampling.__annotations__.keys()):
+        known = ", ".join(Resampling.__annotations__)
+        raise TypeError(f"unknown option {unknown[0]!r}: expected {known}")
     level, resamples = options.get("level", 0.95), options.get("resamples", 10_000)
     if not 0 < level < 1:
         raise ValueError(f"level: expected a number between 0 and 1, got {level}")

@@ -32,7 +32,7 @@ def test_recorded_cloned_and_played_again(
     assert len(dataset.decisions) == 160
     assert dataset.metadata["env"] == "MineSweeper" and dataset.metadata["policy"] == str(run)
     assert main(["replay", str(plays)]) == 0
-    assert "no difference" in capsys.readouterr().out
+    assert "160 steps" in (text := capsys.readouterr().out) and "no difference" in text
     assert main(["replay", str(plays), "--kwargs", "nmines=3"]) == 1
     assert "Mine" in capsys.readouterr().out
     flags = ["--cloning.epochs", "2", "--net.d-model", "8", "--net.n-layer", "1"]
@@ -41,6 +41,11 @@ def test_recorded_cloned_and_played_again(
     assert main(["eval", str(clone), "--episodes", "2"]) == 0
     assert main(["clone", str(plays), "--run", str(clone), *flags]) == 2
     assert "--resume" in capsys.readouterr().err
+    more = ["clone", str(plays), "--run", str(clone), "--resume", "--cloning.epochs"]
+    assert main([*more, "3"]) == 0  # with the network and the options of the run
+    assert "epoch 3/3" in capsys.readouterr().out
+    assert main([*more, "4", "--cloning.learning-rate", "0.1"]) == 2
+    assert "learning_rate" in capsys.readouterr().err
 
 
 def test_a_run_learns_from_a_teacher_where_it_gets_to(

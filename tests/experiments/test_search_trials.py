@@ -152,6 +152,17 @@ def test_a_bad_trial_is_pruned_and_a_good_one_is_not(tmp_path: Path, pruner: Pru
     assert source.study.best_trial.number == 7
 
 
+def test_a_trial_that_was_trained_to_its_end_is_not_pruned(tmp_path: Path) -> None:
+    source = source_of(tmp_path, settings(pruner="median"))
+    for value in (5.0, 1.0, 2.0, 3.0, 4.0, 5.0):
+        finish(source, tmp_path, value)
+    (bad,) = source.more()
+    write(tmp_path, bad, curve(0.1))
+    assert source.given_up() == set()
+    source.finish(bad)
+    assert source.study.trials[6].state == TrialState.COMPLETE
+
+
 def test_a_failed_run_fails_its_trial_and_the_search_goes_on(tmp_path: Path) -> None:
     source = source_in(tmp_path, settings(seeds=2), trials=2)
     first, second = source.more()

@@ -141,6 +141,13 @@ def test_an_interval_of_equal_values_is_a_point_and_reads_well() -> None:
     assert str(interval) == "3.00 [3.00, 3.00]"
 
 
+def test_a_single_value_has_no_interval() -> None:
+    interval = bootstrap_interval([2.5])
+    assert interval.mean == 2.5 and np.isnan([interval.low, interval.high]).all()
+    assert str(interval) == "2.50" and interval.bounds(" to ") == ""
+    assert bootstrap_interval([2.0, 3.0]).bounds(" to ") == "2.00 to 3.00"
+
+
 def test_values_without_an_interval_are_refused() -> None:
     for values in ([], [1.0, np.nan], [[1.0]]):
         with raises(ValueError, "finite"):

@@ -102,7 +102,8 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     begun = directory / "runs" / "maze" / "roguenet" / "1"
     begun.mkdir()
     (begun / "config.yaml").write_text(to_yaml(TrainConfig(EnvConfig("Procgen/maze"))))
-    asked = {"kind": "procgen", "cases": ["bigfish", "maze", "heist"], "networks": [], "seeds": [0, 1]}
+    asked = {"cases": ["bigfish", "maze", "heist"], "networks": ["roguenet"], "seeds": [0, 1]}
+    asked["kind"] = "procgen"
     (directory / "experiment.yaml").write_text(yaml.safe_dump(asked))
     part = {
         "from_step": 0,
@@ -160,6 +161,7 @@ class TestProcgen:
         # The last five updates: 1.6 to 2.0 million steps, of a line from 5 to 9.
         assert float(maze["return_mean"]) == pytest.approx(8.6)
         assert (maze["seeds"], maze["steps_min"], maze["problems"]) == ("2", "0", "seed 1: no metrics yet")
+        assert maze["return_mean"] and maze["return_low"] == "", "one return has no range"
 
     def test_aggregates_at_the_steps_that_were_reached(self, experiment: Path) -> None:
         rows = read_csv(experiment / "report" / "aggregates.csv")
@@ -173,12 +175,12 @@ class TestProcgen:
         # Weights 1/4, 1/4, 1/2 on 0.1, 0.2, 0.72; of three scores none is dropped.
         assert float(two["iqm_mean"]) == pytest.approx((0.1 + 0.2 + 2 * maze) / 4)
         # Both seeds of bigfish may be drawn alike: between 0.1 and 0.2.
-        assert (two["mean_low"], two["mean_high"]) == ("nan", "nan")  # of two seeds and of one
+        assert (two["mean_low"], two["mean_high"]) == ("", "")  # of two seeds and of one
         bigfish, published_maze = (3.1 - 1) / 39, (5.5 - 5) / 5
         assert float(two["published_mean"]) == pytest.approx((bigfish + published_maze) / 2)
         assert float(two["published_mean_16"]) == 0.193
         one = known["1000000", "impala"]
-        assert (one["games"], one["mean_low"]) == ("1", "nan")
+        assert (one["games"], one["mean_low"]) == ("1", "")
         assert float(one["published_mean"]) == pytest.approx((1.4 - 1) / 39)
 
     def test_the_probability_of_improvement_is_over_common_games(self, experiment: Path) -> None:
@@ -217,7 +219,7 @@ class TestProcgen:
             with Image.open(io.BytesIO(base64.b64decode(data))) as picture:
                 assert picture.format == "PNG" and picture.width > 300
         for words in (
-            "Asked for, and without a run yet: heist.",
+            "Without a run yet: heist/roguenet (seed 0, 1).",
             "Of the 16 games there are no runs of bossfight,",
             "bigfish/impala/0 (1M)",
             "unfinished: 1M of 2M",
@@ -225,7 +227,7 @@ class TestProcgen:
             "RogueNet at 2M steps, 2 games: mean normalized return 0.435 (without an interval:",
             "last 100 episodes",
             "0.1.0, abc",
-            "Of 4 of the runs it was not noted how they were made.",
+            "Unknown for 4 of the runs.",
         ):
             assert words in page.text
 
@@ -299,7 +301,8 @@ def test_runs_that_cannot_be_read_are_named_and_left_out(tmp_path: Path, no_envi
     assert row["seeds"] == "1"
     text = (tmp_path / "report" / "report.md").read_text()
     assert "RogueNet: 1 run in 1 game, 100k steps." in text
-    assert "Asked for, and without a run yet: heist, impala." in text
+    missing = ["maze/impala (seed 0)", "heist/roguenet (seed 0)", "heist/impala (seed 0)"]
+    assert f"Without a run yet: {', '.join(missing)}." in text
     (runs / "2" / "config.yaml").write_text("env: [")
     with raises(UserError, "checkpoint.json", "JSON", "config.yaml"):
         write_report(tmp_path, tmp_path / "report")
@@ -409,7 +412,7 @@ def test_ablation(tmp_path: Path, no_environments: None) -> None:
     assert float(wide["difference_mean"]) == pytest.approx(6 - 1.2)
     assert 5 - 1.6 < float(wide["difference_low"]) < 4.8 < float(wide["difference_high"]) < 7 - 0.8
     text = (tmp_path / "report" / "report.md").read_text()
-    assert "Asked for, and without a run yet: deep." in text
+    assert "maze/deep (seed" in text
     assert "![maze](maze.png)" in text and text.startswith("# Ablation: width\n")
     one, two, *_ = map(measure, read_runs(tmp_path))
     swapped = {"plain": {"roguenet": [one]}, "wide": {"roguenet": [two]}}

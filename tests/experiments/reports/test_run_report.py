@@ -101,3 +101,13 @@ def test_a_damaged_configuration_is_one_error(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", {"ppo": {"seed": "x"}}, [{"step": 8}])
     with raises(UserError, run / "config.yaml", "seed"):
         write_report(run, run / "report")
+
+
+def test_the_seed_of_a_clone_is_that_of_its_cloning(tmp_path: Path) -> None:
+    venv = ez.make_vec("MineSweeper", num_envs=2)
+    dataset = ez.datasets.EntityDataset(ez.record(venv, None, tmp_path / "plays", steps=20))
+    net = ez.RogueNet(dataset.space, dataset.space.actions, d_model=8, n_layer=1)
+    config = ez.BehaviorCloningConfig(epochs=1, minibatch_size=32, seed=7)
+    ez.BehaviorCloning(net, dataset, config, tmp_path / "clone").train()
+    write_report(tmp_path / "clone", tmp_path / "report")
+    assert results(tmp_path / "report")["seed"] == "7"

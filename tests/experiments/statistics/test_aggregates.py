@@ -287,3 +287,8 @@ class TestWrongInput:
             improvements({"a": {"maze": [1.0], "ninja": [1.0]}, "b": {"heist": [1.0], "ninja": [1.0]}})
         with raises(ValueError, "task 1"):
             probability_of_improvement([[1.0, 2.0]], [[1.0]])
+
+
+def test_a_misspelt_option_is_refused() -> None:
+    with raises(TypeError, "'resample'", "resamples"):
+        bootstrap({"a": [1.0, 2.0, 3.0]}, "mean", resample=100)  # type: ignore[call-arg]
