@@ -24,7 +24,7 @@ EFFECTS: Mapping[str, str] = MappingProxyType(
         "separate_collectors": "Java's garbage collections do not start Python's",
         "split_compilation": "Java compiles the loop over μRTS games in parts",
         "terse_dumps": "Procgen's library prints no random generators; only while states are fetched",
-        "undrawn_steps": "Procgen's engine draws no frames that nobody looks at; only while it steps",
+        "undrawn_steps": "Procgen's engine draws no frames that are not used; only while it steps",
     }
 )
 

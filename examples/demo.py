@@ -95,16 +95,16 @@ def run_demo(config: TrainConfig, out: Path, max_frames: int, console: Console |
 
 
 def _train_and_judge(config: TrainConfig, out: Path, console: Console) -> Actor:
-    env, told = held_out(config.env, config.eval)
+    env, levels = held_out(config.env, config.eval)
     with make_environments(env) as venv:
-        console.print(f"Before training: {config.eval.episodes} episodes, {told}", highlight=False)
+        console.print(f"Before training: {config.eval.episodes} episodes, {levels}", highlight=False)
         random = RandomActor(venv.single_action_space)
         agents: dict[str, Actor] = {RANDOM: random, "before": make_policy(config, venv)}
         results = judge(agents, venv, config.eval)
         policy = train(config, out, console=console).policy
         console.print(f"After training: {config.eval.episodes} episodes", highlight=False)
         results |= judge({"after": policy}, venv, config.eval)
-    report(config, told, results, out, console)
+    report(config, levels, results, out, console)
     return policy
 
 
@@ -123,10 +123,10 @@ def clear(out: Path) -> None:
 
 
 def report(
-    config: TrainConfig, told: str, results: dict[str, EpisodeResults], out: Path, console: Console
+    config: TrainConfig, levels: str, results: dict[str, EpisodeResults], out: Path, console: Console
 ) -> None:
     """Print the table and write it, and draw the learning curve."""
-    table = results_table(config.env.id, told, [(name, {}, result) for name, result in results.items()])
+    table = results_table(config.env.id, levels, [(name, {}, result) for name, result in results.items()])
     console.print(table)
     with (out / TABLE).open("w") as file:
         Console(file=file, width=100).print(table)

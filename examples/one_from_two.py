@@ -5,7 +5,8 @@
 Two runs of μRTS that are good against different bots: `--expert` against those of `--expert-bots`, `--start`
 against all others. In each round the network plays all of them; what the run that is good against the lane's
 bot would do there is recorded, and the network learns from the plays of all rounds. It does not see which
-bot it plays: it has to tell by what the enemy does. In some lanes (`--taught`) the teachers play themselves.
+bot it plays: it has to recognise it by what the enemy does. In some lanes (`--taught`) the teachers play
+themselves.
 
 The folder has `plays_1`, `round_1`, `plays_2`, …; after a stop the same command continues at the stage
 that was under way.

@@ -32,8 +32,8 @@ class Player:
 
     Attributes:
         policy: may be replaced between two calls.
-        shown: the current observations; None: new episodes come next, also because somebody else has reset or
-            stepped `venv` since.
+        shown: the current observations. None: new episodes come next; also where another caller has reset
+            or stepped `venv` since.
     """
 
     def __init__(

@@ -95,8 +95,8 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
         problem = binary_problem(mask, shape)
         if problem:
             return f"'mask': {problem}"
-        stuck = self.stuck_actor(self.batch([part]))
-        return f"row {stuck[0]} of 'mask': {stuck[1]}" if stuck else None
+        found = self.actor_without_choice(self.batch([part]))
+        return f"row {found[0]} of 'mask': {found[1]}" if found else None
 
     def batch(self, parts: Sequence[Mapping[str, NDArray[Any]]]) -> ActionMask:
         """This action's parts of many observations, one step each, unchecked."""
@@ -145,9 +145,9 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
         if type(given) is not self.mask_type:
             step.fail(f"expected a {self.mask_type.__name__}, got {type(given).__name__}")
         part = self._resolved(given, step)
-        stuck = self.stuck_actor(part)
-        if stuck:
-            row, problem = stuck
+        found = self.actor_without_choice(part)
+        if found:
+            row, problem = found
             actor = f"the mask of actor {step.name(part.actors.values[row])}"
             way_out = "Remove actors without a choice"
             if self.is_global:
@@ -166,13 +166,13 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
     # -- rules ----------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def stuck_actor(self, part: ActionMask) -> tuple[int, str] | None:
+    def actor_without_choice(self, part: ActionMask) -> tuple[int, str] | None:
         """The first row whose mask allows no complete action, and why ("expected at least one allowed"
         " choice, got none"), or None."""
 
     @abstractmethod
     def draw(self, part: ActionMask, rng: np.random.Generator) -> NDArray[Any]:
-        """Random legal actions (A, *item_shape), one for each actor, none of which is stuck."""
+        """Random legal actions (A, *item_shape), one for each actor, each of which has an allowed choice."""
 
     @abstractmethod
     def first_illegal(self, items: NDArray[Any], part: ActionMask) -> int:
@@ -193,7 +193,7 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
     def replace_illegal(self, items: NDArray[Any], part: ActionMask) -> tuple[NDArray[Any], int]:
         """`items` (A, *item_shape) with the first legal choice for each illegal one, and how many were.
 
-        Real numbers are clipped. An actor must not be stuck.
+        Real numbers are clipped. Each actor must have an allowed choice.
         """
 
     def first_legal(self, part: ActionMask) -> NDArray[Any]:
@@ -239,9 +239,9 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
         if mask is None:
             return np.zeros((0, *self.item_shape), self.dtype)
         part = self.batch([mask])
-        stuck = self.stuck_actor(part)
-        if stuck:
-            raise ValueError(f"row {stuck[0]} of the mask: {stuck[1]}")
+        found = self.actor_without_choice(part)
+        if found:
+            raise ValueError(f"row {found[0]} of the mask: {found[1]}")
         return self.draw(part, self.np_random)
 
     def contains(self, x: Any) -> bool:

@@ -101,8 +101,8 @@ class Categorical(ActionSpace):
 
     # -- rules ----------------------------------------------------------------------------------------------
 
-    def stuck_actor(self, part: ActionMask) -> tuple[int, str] | None:
-        row = int(_first_stuck(part.mask.values))
+    def actor_without_choice(self, part: ActionMask) -> tuple[int, str] | None:
+        row = int(_first_without_choice(part.mask.values))
         return None if row < 0 else (row, "expected at least one allowed choice, got none")
 
     def draw(self, part: ActionMask, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -181,7 +181,7 @@ class GlobalCategorical(Categorical):
 
 
 @compiled
-def _first_stuck(mask: NDArray[np.bool_]) -> int:
+def _first_without_choice(mask: NDArray[np.bool_]) -> int:
     """The first row of `mask` (A, C) that allows nothing; -1: none."""
     for actor in range(len(mask)):
         if count_allowed(mask[actor]) == 0:

@@ -96,7 +96,7 @@ class Continuous(ActionSpace):
     def item_words(self) -> str:
         return f"{self.size} real numbers"
 
-    def stuck_actor(self, part: ActionMask) -> None:
+    def actor_without_choice(self, part: ActionMask) -> None:
         return None
 
     def draw(self, part: ActionMask, rng: np.random.Generator) -> NDArray[np.float32]:

@@ -157,10 +157,10 @@ class MultiCategorical(ActionSpace):
     def item_words(self) -> str:
         return f"{len(self.names)} integers ({', '.join(self.names)})"
 
-    def stuck_actor(self, part: ActionMask) -> tuple[int, str] | None:
+    def actor_without_choice(self, part: ActionMask) -> tuple[int, str] | None:
         """The first row without a legal action for each allowed kind."""
         mask = part.mask.values
-        row, m = _first_stuck(mask, self.offsets, self.used)
+        row, m = _first_without_choice(mask, self.offsets, self.used)
         if row < 0:
             return None
         if m == 0:
@@ -308,7 +308,7 @@ def _legal(
 
 
 @compiled
-def _first_stuck(
+def _first_without_choice(
     mask: NDArray[np.bool_], components: NDArray[np.int64], used: NDArray[np.bool_]
 ) -> tuple[int, int]:
     """The first row of `mask` (A, C) and the component that it allows nothing of but needs; -1, -1: none."""

@@ -70,8 +70,8 @@ class SelectEntity(ActionSpace):
 
     # -- rules ----------------------------------------------------------------------------------------------
 
-    def stuck_actor(self, part: ActionMask) -> tuple[int, str] | None:
-        row = int(_first_stuck(*_layout(part)))
+    def actor_without_choice(self, part: ActionMask) -> tuple[int, str] | None:
+        row = int(_first_without_choice(*_layout(part)))
         return None if row < 0 else (row, "expected at least one allowed entity, got none")
 
     def draw(self, part: ActionMask, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -137,7 +137,7 @@ def _layout(part: ActionMask) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any],
 
 
 @compiled
-def _first_stuck(
+def _first_without_choice(
     mask: NDArray[np.bool_],
     mask_offsets: NDArray[np.int64],
     actor_offsets: NDArray[np.int64],

@@ -39,9 +39,9 @@ def sample_actions(
     actions = {}
     for name, action in space.items():
         part = batch.actions[name]
-        stuck = action.stuck_actor(part)
-        if stuck:
-            row, problem = stuck
+        found = action.actor_without_choice(part)
+        if found:
+            row, problem = found
             raise ObservationError(
                 f"env {part.step_of(row)}: action {name!r}: the mask of an actor: {problem}"
             )

@@ -108,7 +108,9 @@ def not_selectable(name: str, choices: RaggedArray, actor: int) -> ValueError:
 
 def no_component(name: str, action: MultiCategorical, mask: RaggedArray, actor: int) -> ValueError:
     """Return the error that `mask` (A, C) allows `actor` no choice of a component that it needs."""
-    problem = action.stuck_actor(action.one_step(np.zeros(1, np.int64), mask.values[actor : actor + 1]))
+    problem = action.actor_without_choice(
+        action.one_step(np.zeros(1, np.int64), mask.values[actor : actor + 1])
+    )
     assert problem is not None
     step = step_of(mask.offsets, actor)
     return ValueError(f"action {name!r}: step {step}: the mask of an actor: {problem[1]}")
