@@ -60,7 +60,7 @@ def test_one_network_learns_from_two(tmp_path: Path) -> None:
 def test_what_attention_tells_of_a_kept_run() -> None:
     kept = CHECKOUT / "experiments" / "results" / "procgen_25m" / "runs" / "bigfish" / "roguenet" / "0"
     printed = run("what_attention_tells.py bigfish", kept, "--steps", 160, "--lanes", 1)
-    influence = dict(re.findall(r"^(most attended|random|most influential) +(\S+) \[", printed, re.M))
+    influence = dict(re.findall(r"^(most attended|random|most influential) +(\S+)", printed, re.M))
     assert float(influence["random"]) < float(influence["most influential"]) <= 1
     assert float(influence["most attended"]) <= float(influence["most influential"])
 

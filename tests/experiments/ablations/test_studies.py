@@ -234,7 +234,10 @@ def test_a_baseline_is_one_of_the_variants() -> None:
 
 def test_the_documentation_lists_what_there_is() -> None:
     page = Path(__file__).parents[3] / "docs" / "experiments.md"
-    rows = re.findall(r"^\| `(\w+)` \| .+ \| (`.+`) \| ([\w, ]+) \|$", page.read_text(), re.MULTILINE)
+    text = page.read_text()
+    questions = re.findall(r"^\| `(\w+)` \| [A-Z][^|]+ \|$", text, re.MULTILINE)
+    assert questions == list(read_studies())
+    rows = re.findall(r"^\| `(\w+)` \| (`.+`) \| ([\w, ]+) \|$", text, re.MULTILINE)
     assert rows == [
         (
             name,
