@@ -20,6 +20,7 @@ from entitize.experiments import read_run_config
 from entitize.trainers import RunFolder, TrackerName, read_metrics
 
 from facts import raises, warns
+from waiting import wait_until
 
 
 def make_trainer(run: Path | RunFolder | None, steps: int = 32, **options: Any) -> ez.PPO:
@@ -145,8 +146,10 @@ def test_wandb_offline_gets_rows_configuration_and_name(
     assert main([*words, "--ppo.total-timesteps", "32", "--run", str(run)]) == 0
     assert main(["train", "--resume", str(run), "--ppo.total-timesteps", "64"]) == 0
     assert read_run_config(run).track == "wandb"
+    metrics = read_metrics(run / "metrics.jsonl")
+    wait_until(lambda: len(tracked(run)[0]) == len(metrics))  # another process writes them
     rows, runs = tracked(run)
-    assert [{"step": row.pop("global_step"), **row} for row in rows] == read_metrics(run / "metrics.jsonl")
+    assert [{"step": row.pop("global_step"), **row} for row in rows] == metrics
     assert [row.display_name for row in runs] == ["sweeping"] * 2
     assert len({row.run_id for row in runs}) == 1  # the resumed run continues the tracked one
     assert {row.project for row in runs} == {"entitize"}
