@@ -104,7 +104,10 @@ def static_difference(net: RogueNetwork, form: StaticForm) -> str | None:
     def compare() -> str | None:
         batch = generate(net.observation_space, net.settings, rng)
         prepared = Inputs(net.observation_space, net.settings).prepare(batch)
-        act = lambda source: form.act(batch, source or rng, deterministic=source is None)  # noqa: E731
+
+        def act(source: np.random.Generator | None) -> ActResult:
+            return form.act(batch, source or rng, deterministic=source is None)
+
         return _draws_difference(act, net, prepared, batch)
 
     return compared(net, rng, compare)
@@ -129,7 +132,10 @@ def _draws_difference(
 
 def _acting(net: RogueNetwork, engine: FusedEngine, prepared: Prepared, batch: EntityBatch) -> str | None:
     weights = engine.read()
-    act = lambda source: engine.network.act(prepared, batch.actions, weights, source)  # noqa: E731
+
+    def act(source: np.random.Generator | None) -> ActResult:
+        return engine.network.act(prepared, batch.actions, weights, source)
+
     if differing := _draws_difference(act, net, prepared, batch):
         return differing
     with torch.no_grad():
