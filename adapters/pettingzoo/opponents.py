@@ -20,15 +20,15 @@ OpponentFunction = Callable[[Any, Any, str], Any]
 
 
 @runtime_checkable
-class ActingPolicy(Protocol):
-    """A policy, as `entitize.load_policy` returns it."""
+class OpponentPolicy(Protocol):
+    """Interface of the policies that play opponents, such as `entitize.load_policy` returns."""
 
     def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> Any:
         """Choose an action for every actor of `batch`; the result has them as `actions`."""
         ...
 
 
-OpponentSpec = Literal["random"] | OpponentFunction | ActingPolicy
+OpponentSpec = Literal["random"] | OpponentFunction | OpponentPolicy
 
 #: A game and an agent that must act in it.
 Turn = tuple[PettingZooGame, str]
@@ -50,7 +50,7 @@ class PolicyOpponent(GameOpponent):
         policy: chooses the actions; None: at random.
     """
 
-    def __init__(self, observer: AgentObserver, policy: ActingPolicy | None) -> None:
+    def __init__(self, observer: AgentObserver, policy: OpponentPolicy | None) -> None:
         self._observer, self._policy = observer, policy
 
     def choose(self, turns: Sequence[Turn], rng: np.random.Generator) -> list[Any]:
@@ -145,7 +145,7 @@ def _opponent(
         return PolicyOpponent(
             EntitySpaceObserver(game, agents) if entities else MaskObserver(game, agents), None
         )
-    if isinstance(controller, ActingPolicy):
+    if isinstance(controller, OpponentPolicy):
         return PolicyOpponent(_observer_for(game, agents, controller, observer_of), controller)
     if callable(controller):
         return FunctionOpponent(controller)
@@ -158,7 +158,7 @@ def _opponent(
 def _observer_for(
     game: PettingZooGame,
     agents: Sequence[str],
-    policy: ActingPolicy,
+    policy: OpponentPolicy,
     observer_of: Callable[[Sequence[str]], AgentObserver],
 ) -> AgentObserver:
     """Return the observer for a policy that was trained on its own agents' lanes or on all agents' lanes."""
