@@ -88,12 +88,12 @@ class InputNorm(nn.Module):
 
     def join(self, rows: Moments) -> None:
         """Take in rows; `forward` computes the same until `refresh`."""
-        count, mean = float(self.count), self.mean.double().cpu().numpy()
+        count, (mean, squares) = float(self.count), self._sums()
         total = count + rows.count
         delta = rows.mean - mean
-        squares = rows.squares_sum + np.square(delta) * (count * rows.count / total)
+        added = rows.squares_sum + np.square(delta) * (count * rows.count / total)
         self.count.fill_(total)
-        self.squares_sum += torch.from_numpy(squares)
+        self.squares_sum.copy_(torch.from_numpy(squares + added))
         self.mean.copy_(torch.from_numpy(mean + delta * (rows.count / total)))
 
     def refresh(self) -> None:
