@@ -10,7 +10,7 @@ and backward from queries, keys and values that lie behind each other without pa
 - sorted: the same for groups of steps of similar length, without a mask where lengths are equal;
 - nested: `scaled_dot_product_attention` over a jagged tensor (CUDA);
 - varlen: `torch.nn.attention.varlen` (CUDA, bfloat16);
-- flex: FlexAttention, compiled, with a mask of documents (CUDA, heads of at least 16);
+- flex: FlexAttention, compiled, with a mask of documents (CUDA, heads of at least 16, some of the lengths);
 - tiles: whole steps in tiles of fixed widths, what `engine="graphs"` does.
 
 Indices and masks that depend on the lengths alone are made before the clock starts: a network needs them
@@ -45,6 +45,8 @@ WAYS = ("padded", "sorted", "nested", "varlen", "flex", "tiles")
 #: TFLOP/s of dense products, from NVIDIA's data sheets.
 PEAKS = {"H100": {"bfloat16": 989, "float32": 67}, "H200": {"bfloat16": 989, "float32": 67},
          "A100": {"bfloat16": 312, "float32": 19.5}}  # fmt: skip
+#: Mean lengths for FlexAttention, which is compiled for each case.
+FLEX_MEANS = (5, 20, 100)
 #: Scores that the padded way may compute at most, as a multiple of the needed ones.
 MAX_PADDING = 40.0
 
@@ -179,7 +181,7 @@ def compiled_flex() -> Any:
 
 
 def flex(rows: RowLayout, case: Case, device: torch.device) -> Attend | None:
-    if device.type != "cuda" or case.d_head < 16:
+    if device.type != "cuda" or case.d_head < 16 or case.mean not in FLEX_MEANS:
         return None
     from torch.nn.attention.flex_attention import create_block_mask
 
@@ -332,7 +334,13 @@ def main() -> None:
                 case = Case(mean, d_head, 64 // d_head, dtype, steps)
                 cells = []
                 for way in options.ways:
-                    result = measure(way, case, device, options.peak or peaks.get(dtype), repeats)
+                    try:
+                        result = measure(way, case, device, options.peak or peaks.get(dtype), repeats)
+                    except RuntimeError as error:
+                        failures[way, dtype] = str(error).splitlines()[0]
+                        results.append({**asdict(case), "way": way, "fails": failures[way, dtype]})
+                        cells.append("fails")
+                        continue
                     results.append({**asdict(case), "way": way, **(asdict(result) if result else {})})
                     cells.append(
                         "-" if result is None else f"{result.forward_us:,.0f} / {result.both_us:,.0f}"

@@ -8,8 +8,9 @@ A sample is one environment step. Three parts:
 - tests: tests/trainers/test_devices.py, where engines on the GPU are compared with float64 torch on the CPU;
 - ppo: the trainer on MultiSnake and MineSweeper (both Numba), and on steps of the sizes of Procgen's CoinRun
   that cost nothing to make. 4,096 environments, rollouts of 32 steps, minibatches of 16,384. Each engine of
-  RogueNet, float32, tf32 and bf16 where it has them, 2 layers with d_model 16 and 64, 1 epoch (and 3
-  once); environments in this process, or shared between worker processes (`--workers`);
+  RogueNet, 2 layers with d_model 16 (float32), 64 and 128 (tf32 and bf16), 1 epoch (and 3 once); then 16,384
+  environments, in this process and shared between worker processes (`--workers`). Gathers of minibatches
+  use up to eight threads;
 - sb3: Stable-Baselines3's PPO with `ez.sb3.RogueNetPolicy`, d_model 128, on the GPU and on the CPU in turn.
 
 The first updates (compilation, capture of CUDA graphs) are left out. Times are of the host's clock; the
@@ -37,7 +38,7 @@ import entitize as ez
 import numpy as np
 import torch
 from entitize.envs import ActionMask, EntityBatch
-from entitize.ragged import RaggedArray
+from entitize.ragged import RaggedArray, available_cores, set_num_threads
 from entitize.trainers import PPO, PPOConfig
 from numpy.typing import NDArray
 
@@ -129,17 +130,19 @@ class Result:
     microseconds: dict[str, float]  # per sample, by part
 
 
-def cases(workers: list[int], precisions: list[str]) -> Iterator[Case]:
+def cases(workers: list[int]) -> Iterator[Case]:
     for game in GAMES:
-        for precision in precisions:
-            for d_model, n_head in ((16, 2), (64, 4)):
-                yield Case(game, "graphs", precision, d_model, n_head)
-                if precision != "bf16":
-                    yield Case(game, "torch", precision, d_model, n_head)
-        if game != "CoinRun's sizes":
-            for num_workers in workers:
-                yield Case(game, "graphs", precisions[-1], num_workers=num_workers)
-    yield Case("MultiSnake", "graphs", precisions[-1], update_epochs=3)
+        for engine in ("torch", "graphs"):
+            yield Case(game, engine)
+            yield Case(game, engine, "tf32", 64, 4)
+        yield Case(game, "graphs", "bf16", 64, 4)
+    yield Case("MultiSnake", "torch", "tf32", 128, 4)
+    yield Case("MultiSnake", "graphs", "tf32", 128, 4)
+    yield Case("MultiSnake", "graphs", "bf16", 128, 4)
+    yield Case("MultiSnake", "graphs", update_epochs=3)
+    for num_workers in (0, *workers):
+        wide = {"num_envs": 16_384, "num_steps": 16, "minibatch_size": 32_768}
+        yield Case("MultiSnake", "graphs", num_workers=num_workers, **wide)
 
 
 def make_trainer(case: Case, device: str) -> PPO:
@@ -234,7 +237,7 @@ def run_ppo(options: argparse.Namespace) -> list[dict[str, Any]]:
         chosen = [Case(game, engine, **small) for game in GAMES for engine in ("torch", "graphs")]  # type: ignore[arg-type]
         chosen.append(replace(chosen[0], num_workers=2))
     else:
-        chosen = list(cases(options.workers, options.precision))
+        chosen = list(cases(options.workers))
     seconds, updates = (0.0, 1) if options.cpu else (options.seconds, 5)
     results = []
     for case in chosen:
@@ -280,11 +283,11 @@ def sb3_rate(device: str, tiny: bool) -> float:
 
 
 def run_sb3(options: argparse.Namespace) -> dict[str, float]:
-    rounds = 1 if options.cpu else 3
+    rounds = 1 if options.cpu else options.rounds
     rates: dict[str, list[float]] = {"cpu": [], options.device: []}
     for _ in range(rounds):
         for device, of_device in rates.items():
-            torch.set_num_threads(1 if options.cpu or device != "cpu" else torch.get_num_threads())
+            torch.set_num_threads(1 if options.cpu or device != "cpu" else available_cores())
             of_device.append(sb3_rate(device, options.cpu))
     middle = {device: statistics.median(of_device) for device, of_device in rates.items()}
     for device, rate in middle.items():
@@ -310,8 +313,8 @@ def main() -> None:
     )
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--seconds", type=float, default=5.0, help="measured time per case of ppo")
-    parser.add_argument("--precision", nargs="+", default=["float32", "tf32", "bf16"])
-    parser.add_argument("--workers", nargs="+", type=int, default=[4, 8, 14], help="processes that step")
+    parser.add_argument("--workers", nargs="+", type=int, default=[8, 14], help="processes that step")
+    parser.add_argument("--rounds", type=int, default=3, help="of sb3 on each device")
     parser.add_argument("--cpu", action="store_true", help="a tiny version, to see that it works")
     parser.add_argument("--profile", metavar="FOLDER", type=Path, help="also write traces there")
     parser.add_argument("--json", metavar="PATH", help="write the results there too, after each part")
@@ -326,6 +329,7 @@ def main() -> None:
     runs = {"tests": run_tests, "ppo": run_ppo, "sb3": run_sb3}
     for part in options.parts:
         torch.set_num_threads(1)  # of the processor: more would only wait for each other
+        set_num_threads(min(8, available_cores()))  # of gathers
         results[part] = partial(runs[part], options)()
         if options.json:
             Path(options.json).write_text(json.dumps(results, indent=1))

@@ -81,7 +81,7 @@ class PaddedRogueNet(nn.Module):
             {name: InputNorm(len(names)) for name, names in features.items() if names}
         )
         self.encoder = Encoder(self.settings, features)
-        self._chooser = EngineChooser(self.settings, self.layout.space, self)
+        self._chooser = EngineChooser(self.settings, self.layout.space, self, is_static=False)
         self._fused: FusedRows | None = None  # made when it is needed
         self.slots = Slots(self.layout, slot_rows)
         self._counts = dict.fromkeys(self.running_normalization.names, 0.0)  # when last refreshed
@@ -155,7 +155,7 @@ class PaddedRogueNet(nn.Module):
         x = self.encoder.embedding(prepared, self.running_normalization, like)
         return self.encoder.encode(x, prepared, None, prepared.rows)
 
-    def _compare(self, learns: bool) -> str | None:
+    def _compare(self, engine: str, learns: bool) -> str | None:
         """Make the fused engine anew; return where it differs from torch."""
         norms = self.running_normalization
         try:

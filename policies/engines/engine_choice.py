@@ -3,7 +3,7 @@
 | engine | where | option |
 |---|---|---|
 | fused | CPU, float32 | "auto", where it is faster than torch, or "fused" |
-| graphs | any device; CUDA graphs on a GPU | "graphs" |
+| graphs | any device; CUDA graphs on a GPU | "auto" on a GPU in float32, or "graphs" |
 | torch | everywhere, and whatever the other two cannot compute (`engine_limits`) | "auto" or "torch" |
 
 Both leave to torch networks whose modules have hooks or compute something else than they do (see `proof`);
@@ -58,30 +58,42 @@ def _from_options(settings: RogueNetConfig, space: EntitySpace) -> EngineChoice:
 class EngineChooser:
     """Decides for a network of given options, at each call anew."""
 
-    def __init__(self, settings: RogueNetConfig, space: EntitySpace, network: nn.Module) -> None:
-        """`network` has all its modules."""
+    def __init__(
+        self, settings: RogueNetConfig, space: EntitySpace, network: nn.Module, is_static: bool = True
+    ) -> None:
+        """`network` has all its modules; `is_static`: it can use engine "graphs"."""
         self._settings = settings
         self._network = network
         self._by_options = _from_options(settings, space)
+        limit = graphs_limit(settings, space) if is_static else "this module computes padded observations"
+        #: On a GPU, if `engine` is "auto" (benchmarks/gpu.py).
+        self._on_gpu = _GRAPHS if limit is None else EngineChoice("torch", limit)
         places = ("embedding", "residual", "attention")
         self._drops = any(settings.rate(place) for place in places)  # type: ignore[arg-type]
         self._logged: set[EngineChoice] = set()
         self._fingerprint: Fingerprint | None = None
-        self._found: dict[bool, str | None] = {}  # by whether it was compared in learning: what differs
+        #: What differs, by engine and whether it was compared in learning.
+        self._found: dict[tuple[str, bool], str | None] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies of a network compare their own modules."""
         return {**vars(self), "_fingerprint": None, "_found": {}}
 
     def choose(
-        self, like: Tensor, training: bool, learns: bool, compare: Callable[[bool], str | None]
+        self, like: Tensor, training: bool, learns: bool, compare: Callable[[str, bool], str | None]
     ) -> EngineChoice:
         """Return the engine for a module in this mode, whose parameters are like `like`.
 
-        `compare(learns)` names what differs between the engine of the options and torch, in acting or in
-        learning; None: nothing. It is called before the first use and when the network has changed.
+        `compare(engine, learns)` names what differs between an engine and torch, in acting or in learning;
+        None: nothing. It is called before the first use and when the network has changed.
         """
         choice = self._by_options
+        if self._settings.engine == "auto" and like.device.type == "cuda":
+            choice = (
+                self._on_gpu
+                if like.dtype == torch.float32
+                else EngineChoice("torch", f"the parameters are {like.dtype}")
+            )
         if choice.name == "torch":
             return choice
         if choice.name == "fused":
@@ -95,9 +107,9 @@ class EngineChooser:
             self._fingerprint, self._found = Fingerprint(self._network), {}
         if self._fingerprint.has_hooks():
             return EngineChoice("torch", "a module inside has hooks")
-        if learns not in self._found:
-            self._found[learns] = compare(learns)
-        differing = next(filter(None, self._found.values()), None)
+        if (choice.name, learns) not in self._found:
+            self._found[choice.name, learns] = compare(choice.name, learns)
+        differing = self._found.get((choice.name, False)) or self._found.get((choice.name, True))
         return choice if differing is None else EngineChoice("torch", differing)
 
     def log(self, choice: EngineChoice) -> None:
@@ -112,3 +124,4 @@ class EngineChooser:
 
 
 _FUSED = EngineChoice("fused", "the fastest on the CPU")
+_GRAPHS = EngineChoice("graphs", "the fastest on a GPU")

@@ -189,9 +189,9 @@ class RogueNet(RogueNetwork):
     def _choose(self, training: bool, learns: bool) -> EngineChoice:
         return self._chooser.choose(self.like, training, learns, self._compare)
 
-    def _compare(self, learns: bool) -> str | None:
-        """Make the engine of the options anew; return where it differs from torch."""
-        if self.settings.engine == "graphs":
+    def _compare(self, engine: str, learns: bool) -> str | None:
+        """Make the engine anew; return where it differs from torch."""
+        if engine == "graphs":
             return self._compare_static()
         try:
             self._fused = FusedEngine(self, self.inputs.features, self.action_space, self.settings)

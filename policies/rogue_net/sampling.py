@@ -6,6 +6,7 @@ probability exceeds u. Without draws (None) the most probable allowed choice is 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from ...envs import ActionMask
 from ...ragged import RaggedArray
+from ...ragged.compiled import compiled
 from ..inputs.actors import not_selectable
 
 Draws = NDArray[np.float64] | None
@@ -25,17 +27,36 @@ def draw_choices(
 
     `scores`, `allowed`: (A, C); `draws`: (A,).
     """
-    actors, some = np.arange(len(scores)), allowed.any(1)
-    scores = np.where(allowed, scores, -np.inf).astype(np.float64)
-    chosen = scores.argmax(1)
-    top = np.where(some, scores[actors, chosen], 0.0)
-    with np.errstate(invalid="ignore"):  # scores of a broken network may be infinite
-        reached = np.exp(scores - top[:, None]).cumsum(1)
-    totals = np.where(some, reached[:, -1], 1.0)
-    if draws is not None:
-        beyond = reached > (draws * totals)[:, None]
-        chosen = np.where(beyond.any(1), beyond.argmax(1), chosen)
-    return np.where(some, chosen, -1), scores[actors, chosen] - top - np.log(totals)
+    chosen, log_probs = np.empty(len(scores), np.int64), np.empty(len(scores))
+    draw_rows(scores, allowed, np.empty(0) if draws is None else draws, chosen, log_probs)
+    return chosen, log_probs
+
+
+@compiled(nogil=True)
+def draw_rows(scores: Any, allowed: Any, draws: Any, chosen: Any, log_probs: Any) -> None:
+    """Compute `draw_choices`; `draws` (0,) takes the most probable choices. Written: the last two (A,)."""
+    reached = np.empty(scores.shape[1])
+    for actor in range(len(scores)):
+        best = -1
+        for c in range(scores.shape[1]):
+            # A NaN, of a broken network, counts as the largest: the log-probability shows it.
+            if allowed[actor, c] and (best < 0 or not scores[actor, c] <= scores[actor, best]):
+                best = c
+        chosen[actor], log_probs[actor] = best, 0.0
+        if best < 0:
+            continue
+        top, total = np.float64(scores[actor, best]), 0.0
+        for c in range(scores.shape[1]):
+            if allowed[actor, c]:
+                total += math.exp(scores[actor, c] - top)
+            reached[c] = total
+        if len(draws):
+            c = 0
+            while c < len(reached) and not reached[c] > draws[actor] * total:
+                c += 1
+            if c < len(reached):
+                chosen[actor] = c
+        log_probs[actor] = scores[actor, chosen[actor]] - top - math.log(total)
 
 
 def allowed_pairs(mask: ActionMask) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

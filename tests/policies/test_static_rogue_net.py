@@ -291,7 +291,7 @@ class FakeGraphs:
         monkeypatch.setattr(cuda, "aside", lambda function, device: function())
         monkeypatch.setattr(cuda, "capture", self.capture)
 
-    def capture(self, function: Any, device: torch.device) -> Any:
+    def capture(self, function: Any, device: torch.device, pool: Any) -> Any:
         self.captures += 1
         result = torch.zeros(self.size)
 
@@ -299,7 +299,7 @@ class FakeGraphs:
             self.replays += 1
             result.copy_(function())
 
-        return result, replay
+        return result, replay, pool
 
 
 def test_a_capacity_is_captured_once_and_again_when_the_parameters_moved(

@@ -131,15 +131,18 @@ def test_a_graph_is_captured_on_the_device_that_it_is_for(monkeypatch: pytest.Mo
         def replay(self) -> str:
             return "replayed"
 
-    def graph(held: Graph, stream: Any) -> Any:
-        told.update(graph=held, stream=stream)
+        def pool(self) -> int:
+            return 7
+
+    def graph(held: Graph, pool: Any, stream: Any) -> Any:
+        told.update(graph=held, pool=pool, stream=stream)
         return nullcontext()
 
     monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
     monkeypatch.setattr(torch.cuda, "graph", graph)
     monkeypatch.setattr(torch.cuda, "Stream", lambda device: ("stream", device))
     monkeypatch.setattr(torch.cuda, "device", lambda device: nullcontext(told.update(device=device)))
-    result, replay = cuda.capture(lambda: torch.ones(2), GPU)
-    assert result.tolist() == [1, 1] and replay() == "replayed"
+    result, replay, pool = cuda.capture(lambda: torch.ones(2), GPU, pool=6)
+    assert result.tolist() == [1, 1] and replay() == "replayed" and (told["pool"], pool) == (6, 7)
     assert isinstance(told["graph"], Graph)
     assert told["stream"] == ("stream", GPU) and told["device"] == GPU

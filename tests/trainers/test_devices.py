@@ -140,7 +140,8 @@ def test_sb3(device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_impala(device: str) -> None:
+def test_impala(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)  # as convolutions do unless told
     actions = ez.EntityActionSpace({"act": ez.GlobalCategorical(15)})
     space = ez.EntitySpace({}, actions, frame=(64, 64, 3))
     torch.manual_seed(0)

@@ -72,11 +72,11 @@ def stand_in_for_graphs(monkeypatch: pytest.MonkeyPatch) -> list[list[torch.Tens
     """
     captures: list[list[torch.Tensor]] = []
 
-    def capture(function: Any, device: torch.device) -> Any:
+    def capture(function: Any, device: torch.device, pool: Any) -> Any:
         result = torch.zeros(8, dtype=torch.float64)
         replays: list[torch.Tensor] = []
         captures.append(replays)
-        return result, lambda: replays.append(result.copy_(function().detach()))
+        return result, lambda: replays.append(result.copy_(function().detach())), pool
 
     cuda = "entitize.policies.engines.graphs.cuda"
     monkeypatch.setattr(f"{cuda}.aside", lambda function, device: function())

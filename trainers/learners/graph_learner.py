@@ -29,15 +29,15 @@ from ..config import PPOConfig
 from ..rollout import Samples
 from ..runs.guard import check_losses
 from .losses import NUMBERS, Counts, count, loss_terms, normalize_advantages
-from .optimizer import forget_gradients
+from .optimizer import forget_gradients, is_capturable
 
 
 class GraphLearner:
     """Makes the gradient steps of `TorchLearner` for a RogueNet with `engine="graphs"`; a `Learner`.
 
     Minibatches are padded to capacities that repeat, and each is sent in one transfer while the one before is
-    computed. Nothing is read back before a step's numbers are read. On the CPU the same is computed,
-    without graphs. It has not been measured on a GPU yet.
+    computed. Nothing is read back before a step's numbers are read. On the CPU, or with
+    an optimizer of your own that is not `capturable`, the same is computed without graphs.
     """
 
     def __init__(self, policy: RogueNet, optimizer: Optimizer, config: PPOConfig) -> None:
@@ -54,6 +54,16 @@ class GraphLearner:
         self._packings: dict[Capacity, Packing] = {}
         #: Those of an update that an error ended are dropped with it.
         self._unread: list[ref[_Numbers]] = []
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """Moves the parameters at each step; inside the graphs if it is `capturable`."""
+        return self._optimizer
+
+    @optimizer.setter
+    def optimizer(self, optimizer: Optimizer) -> None:
+        self._optimizer = optimizer
+        self.graphs.captures = self.form.device.type == "cuda" and is_capturable(optimizer)
 
     def step(self, minibatch: Samples, ent_coef: float) -> Mapping[str, float]:
         """Start one gradient step; reading the numbers waits for it. See `Learner.step`."""

@@ -51,24 +51,25 @@ class Learner(Protocol):
 def make_learner(policy: Policy, optimizer: Optimizer, config: PPOConfig, ranks: Ranks = ALONE) -> Learner:
     """Return the learner for `policy`, whose parameters `optimizer` updates.
 
-    RogueNet on the CPU: `FusedLearner`, which computes with torch where RogueNet's engine is torch. RogueNet
-    with `engine="graphs"`: `GraphLearner`. Every other policy, and RogueNet on a GPU: `TorchLearner`.
+    RogueNet whose engine is "graphs", as on a GPU: `GraphLearner`, for whole minibatches of one process. Else
+    `FusedLearner`, which computes with torch where the engine is torch. Every other policy: `TorchLearner`.
 
     Raises:
         ValueError: precision "bf16" with another learner than `GraphLearner`, or that one with several ranks.
     """
     graphs = isinstance(policy, RogueNet) and policy.engine.name == "graphs"
-    if graphs and config.microbatch_size is None:
+    asked = isinstance(policy, RogueNet) and policy.settings.engine == "graphs"
+    if graphs and asked and ranks.size > 1:
+        raise ValueError(f"engine='graphs': expected one process, got {ranks.size}. Use engine='torch'")
+    if graphs and config.microbatch_size is None and ranks.size == 1:
         assert isinstance(policy, RogueNet)
-        if ranks.size > 1:
-            raise ValueError(f"engine='graphs': expected one process, got {ranks.size}. Use engine='torch'")
         return GraphLearner(policy, optimizer, config)
     reason = "microbatch_size splits minibatches" if graphs else "the policy's engine is not 'graphs'"
     if config.precision == "bf16":
         raise ValueError(
             f"precision: 'bf16' needs RogueNet(..., engine='graphs') and whole minibatches: {reason}"
         )
-    if graphs:
+    if graphs and asked:
         _log.warning("updates run without graphs: %s", reason)
     if isinstance(policy, RogueNet):
         return FusedLearner(policy, optimizer, config, ranks)

@@ -124,6 +124,11 @@ def make_optimizer(
     return torch.optim.AdamW(parameters, lr=rate, fused=True, capturable=True, **options)
 
 
+def is_capturable(optimizer: torch.optim.Optimizer) -> bool:
+    """Return True if a CUDA graph can hold the optimizer's steps."""
+    return all(group.get("capturable", False) for group in optimizer.param_groups)
+
+
 def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:
     """Set the rate of each group, times its "lr_scale"; in place where a graph may hold the number."""
     for group in optimizer.param_groups:

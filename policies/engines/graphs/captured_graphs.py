@@ -14,7 +14,7 @@ from .capacity import Capacity
 
 #: Runs of a capacity before it is captured. They are real runs: their effects count.
 WARM_UP = 3
-#: How many graphs are kept; each holds the memory of all its intermediate results.
+#: How many graphs are kept. Their intermediate results share memory.
 _KEPT = 16
 
 
@@ -45,6 +45,7 @@ class Graphs:
         self._token = token
         self._held: Hashable = None
         self._entries: dict[Capacity, _Entry] = {}
+        self._pool: Any = None  # of the graphs' memory
 
     def run(self, capacity: Capacity, block: Tensor) -> Tensor:
         """Return the result, in memory of its own."""
@@ -53,7 +54,7 @@ class Graphs:
         token = self._token()
         if token != self._held:
             self._entries.clear()
-            self._held = token
+            self._held, self._pool = token, None
         entry = self._entries.pop(capacity, None) or _Entry()
         self._entries[capacity] = entry  # least recently used first
         while len(self._entries) > _KEPT:
@@ -65,7 +66,9 @@ class Graphs:
             return result
         if entry.replay is None:
             own = entry.block = torch.empty_like(block)
-            entry.result, entry.replay = cuda.capture(lambda: self.function(capacity, own), self.device)
+            entry.result, entry.replay, self._pool = cuda.capture(
+                lambda: self.function(capacity, own), self.device, self._pool
+            )
         assert entry.block is not None and entry.result is not None
         entry.block.copy_(block)
         entry.replay()

@@ -26,13 +26,20 @@ def aside(function: Callable[[], Tensor], device: torch.device) -> Tensor:
     return result
 
 
-def capture(function: Callable[[], Tensor], device: torch.device) -> tuple[Tensor, Callable[[], Any]]:
-    """Record what `function` launches without running it; return its result's memory and how to run it."""
+def capture(
+    function: Callable[[], Tensor], device: torch.device, pool: Any = None
+) -> tuple[Tensor, Callable[[], Any], Any]:
+    """Record what `function` launches without running it.
+
+    Returns:
+        its result's memory, how to run it, and the pool of its memory: with that `pool` later captures use
+        the same memory, so a result is valid until another one of them runs.
+    """
     graph = torch.cuda.CUDAGraph()
     # torch's own stream for captures is on the GPU that was current at the first one, perhaps another.
-    with torch.cuda.device(device), torch.cuda.graph(graph, stream=torch.cuda.Stream(device)):
+    with torch.cuda.device(device), torch.cuda.graph(graph, pool=pool, stream=torch.cuda.Stream(device)):
         result = function()
-    return result, graph.replay
+    return result, graph.replay, graph.pool()
 
 
 class Courier:
