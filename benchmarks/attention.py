@@ -177,6 +177,7 @@ def varlen(rows: RowLayout, case: Case, device: torch.device) -> Attend | None:
 def compiled_flex() -> Any:
     from torch.nn.attention.flex_attention import flex_attention
 
+    torch._dynamo.config.recompile_limit = 100  # each case is compiled with and without gradients
     return torch.compile(flex_attention, dynamic=False)
 
 

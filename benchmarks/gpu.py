@@ -276,7 +276,7 @@ def sb3_rate(device: str, tiny: bool) -> float:
     rollout = num_envs * model.n_steps
     model.learn(rollout)
     start = time.perf_counter()
-    model.learn(rollout if tiny else 4 * rollout, reset_num_timesteps=False)
+    model.learn(rollout if tiny or device == "cpu" else 4 * rollout, reset_num_timesteps=False)
     rate = (model.num_timesteps - rollout) / (time.perf_counter() - start)
     venv.close()
     return float(rate)

@@ -24,7 +24,7 @@ from ..envs import EntityVectorEnv
 from ..envs.errors import positive_number, whole_number
 from ..policies import Policy, frozen_weights
 from ..policies.engines.graphs import matrix_precision
-from ..ragged import keep_freed_memory
+from ..ragged import get_num_threads, keep_freed_memory
 from .advantages import explained_variance
 from .collector import Collector
 from .compatibility import check_samples, checked_callbacks, checked_module, checked_ranks
@@ -332,10 +332,10 @@ class PPO:
         history: defaultdict[str, list[float]] = defaultdict(list)
         for _ in range(config.update_epochs):
             minibatches = np.array_split(self.rng.permutation(num_samples), num_minibatches)
-            steps = [
-                self.learner.step(samples.gather(own_rows(self._rows, rows)), ent_coef)
-                for rows in minibatches
-            ]
+            parts = (own_rows(self._rows, rows) for rows in minibatches)
+            # A GPU computes beside the threads that gather; on the CPU they would take its cores.
+            gathered = samples.gather_each(parts, 1 if self.device.type == "cpu" else get_num_threads())
+            steps = [self.learner.step(minibatch, ent_coef) for minibatch in gathered]
             for losses in steps:
                 for name, value in losses.items():
                     history[name].append(value)

@@ -8,7 +8,9 @@ rows, K numbers of a continuous action, M components of a conditional multi-disc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +61,23 @@ class Samples:
             self.advantages[indices],
             self.returns[indices],
         )
+
+    def gather_each(self, parts: Iterable[ArrayLike], num_threads: int = 1) -> Iterator[Samples]:
+        """Yield the `gather` of each of `parts`, made by `num_threads` threads before it is asked for.
+
+        With one thread each is made when it is asked for.
+        """
+        if num_threads == 1:
+            yield from map(self.gather, parts)
+            return
+        with ThreadPoolExecutor(num_threads, "entitize-gather") as pool:
+            waiting: deque[Future[Samples]] = deque()
+            for indices in parts:
+                waiting.append(pool.submit(self.gather, indices))
+                if len(waiting) > num_threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
 
     @classmethod
     def concatenate(cls, parts: Sequence[Samples]) -> Samples:
