@@ -162,13 +162,16 @@ def nested(rows: RowLayout, case: Case, device: torch.device) -> Attend | None:
 
 
 def varlen(rows: RowLayout, case: Case, device: torch.device) -> Attend | None:
-    if not static_attention.has_varlen(device) or case.dtype != "bfloat16":
+    if device.type != "cuda" or case.dtype != "bfloat16":
         return None
+    from torch.nn.attention.varlen import varlen_attn
+
     starts = torch.as_tensor(rows.offsets, dtype=torch.int32, device=device)
 
     def attend(qkv: Tensor) -> Tensor:
         q, k, v = qkv.view(len(qkv), 3, case.n_head, -1).unbind(1)
-        return static_attention.varlen(q, k, v, starts, rows.longest).reshape(len(qkv), -1)
+        y: Tensor = varlen_attn(q, k, v, starts, starts, rows.longest, rows.longest)
+        return y.reshape(len(qkv), -1)
 
     return attend
 
@@ -209,7 +212,7 @@ def tiles(rows: RowLayout, case: Case, device: torch.device) -> Attend:
     steps = np.full(num_slots, len(rows), np.int64)
     slots = torch.as_tensor(layout.place(room, steps), device=device)
     dtype = getattr(torch, case.dtype)
-    tiling = static_attention.tiling(room, torch.as_tensor(steps, device=device), None, dtype)
+    tiling = static_attention.tiling(room, torch.as_tensor(steps, device=device), dtype)
 
     def attend(qkv: Tensor) -> Tensor:
         spread = qkv.new_zeros(num_slots, qkv.shape[1]).index_copy(0, slots, qkv)

@@ -8,7 +8,7 @@ A sample is one environment step. Three parts:
 - tests: tests/trainers/test_devices.py, where engines on the GPU are compared with float64 torch on the CPU;
 - ppo: the trainer on MultiSnake and MineSweeper (both Numba), and on steps of the sizes of Procgen's CoinRun
   that cost nothing to make. 4,096 environments, rollouts of 32 steps, minibatches of 16,384. Each engine of
-  RogueNet, 2 layers with d_model 16 (float32), 64 and 128 (tf32 and bf16), 1 epoch (and 3 once); then 16,384
+  RogueNet, 2 layers with d_model 16 (float32), 64 and 128 (tf32), 1 epoch (and 3 once); then 16,384
   environments, in this process and shared between worker processes (`--workers`). Gathers of minibatches
   use up to eight threads;
 - sb3: Stable-Baselines3's PPO with `ez.sb3.RogueNetPolicy`, d_model 128, on the GPU and on the CPU in turn.
@@ -135,10 +135,8 @@ def cases(workers: list[int]) -> Iterator[Case]:
         for engine in ("torch", "graphs"):
             yield Case(game, engine)
             yield Case(game, engine, "tf32", 64, 4)
-        yield Case(game, "graphs", "bf16", 64, 4)
     yield Case("MultiSnake", "torch", "tf32", 128, 4)
     yield Case("MultiSnake", "graphs", "tf32", 128, 4)
-    yield Case("MultiSnake", "graphs", "bf16", 128, 4)
     yield Case("MultiSnake", "graphs", update_epochs=3)
     for num_workers in (0, *workers):
         wide = {"num_envs": 16_384, "num_steps": 16, "minibatch_size": 32_768}

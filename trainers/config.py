@@ -15,7 +15,7 @@ _POSITIVE = (
 )
 _NOT_NEGATIVE = ("seed", "weight_decay", "ent_coef", "vf_coef", "value_warmup_steps", "start_kl_coef")
 _DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
-_PRECISIONS = ("float32", "tf32", "bf16")
+_PRECISIONS = ("float32", "tf32")
 _FRACTIONS = ("gamma", "gae_lambda", "start_kl_share")
 
 
@@ -101,7 +101,7 @@ class PPOConfig:
     device: str = "auto"
     """Device to train on: "cpu", "cuda" or "cuda:1" (the policy is moved there), or "auto": where it is."""
     precision: str = "float32"
-    """Of matrix products on a GPU: "float32", "tf32" or "bf16"; softmax, norms and losses stay float32."""
+    """Of matrix products on a GPU: "float32", or "tf32", which rounds their inputs to 10 bits of mantissa."""
 
     def __post_init__(self) -> None:
         check_options(self, _POSITIVE, _NOT_NEGATIVE, _FRACTIONS)

@@ -20,9 +20,7 @@ from entitize.policies.engines.graphs import (
     Staging,
     StaticForm,
     Tiles,
-    choose_path,
     cuda,
-    has_varlen,
     rounded_up,
 )
 from entitize.policies.inputs import RowLayout
@@ -139,81 +137,6 @@ def test_a_tile_holds_whole_steps(lengths: list[int]) -> None:
         np.testing.assert_array_equal(np.diff(own), np.ones(max(length - 1, 0)))
         assert len(set(tile_of[own].tolist())) <= 1
         assert all(width == max(64, 1 << (2 * length - 1).bit_length()) for width in widths[own])
-    starts = np.empty(2 * len(lengths) + sum(room.values()) + 1, np.int64)
-    tiles.boundaries(room, starts)
-    assert starts[0] == 0 and starts[-1] == num_slots and (np.diff(starts) >= 0).all()
-    assert np.diff(starts).max() <= max(room)
-    begins = offsets[:-1][np.diff(offsets) > 0]
-    ends = offsets[1:][np.diff(offsets) > 0] - 1
-    assert set(slots[begins].tolist()) <= set(starts.tolist())
-    assert set((slots[ends] + 1).tolist()) <= set(starts.tolist())
-
-
-def slow_varlen(
-    q: Tensor, k: Tensor, v: Tensor, cu_q: Tensor, cu_k: Tensor, max_q: int, max_k: int
-) -> Tensor:
-    """What `torch.nn.attention.varlen.varlen_attn` is documented to compute, without its restrictions."""
-    assert cu_q.dtype == torch.int32 and cu_q.equal(cu_k) and max_q == max_k
-    assert int(cu_q.diff().max()) <= max_q and int(cu_q[-1]) == len(q)
-    parts = []
-    for start, stop in zip(cu_q[:-1].tolist(), cu_q[1:].tolist(), strict=True):
-        scores = torch.einsum("qhd,khd->hqk", q[start:stop], k[start:stop]) / q.shape[2] ** 0.5
-        parts.append(torch.einsum("hqk,khd->qhd", scores.softmax(2), v[start:stop]))
-    return torch.cat(parts)
-
-
-def test_variable_length_attention_gets_the_steps_as_sequences(
-    make_space: Any, random_batch: Any, make_net: Any, legal_actions: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The kernel is for GPUs; a slow one of the same signature stands in, and takes float32."""
-    space = make_space()
-    batch = concatenate_batches([random_batch(space, steps=4), random_batch(space, 2, most=60, seed=1)])
-    monkeypatch.setattr("entitize.policies.engines.graphs.static_attention.choose_path", lambda *_: "varlen")
-    monkeypatch.setattr("entitize.policies.engines.graphs.static_network.choose_path", lambda *_: "varlen")
-    monkeypatch.setattr("torch.nn.attention.varlen.varlen_attn", slow_varlen)
-    net = make_net(space, batch, engine="torch")
-    assert_same(net, StaticForm(net), batch, legal_actions(space, batch), 2e-5)
-
-
-def test_the_attention_path_follows_from_what_there_is() -> None:
-    assert choose_path(True, torch.bfloat16, 8, 256) == "varlen"
-    assert choose_path(False, torch.bfloat16, 8, 256) == "tiles"
-    assert choose_path(True, torch.float32, 8, 256) == "tiles"
-    assert choose_path(True, torch.bfloat16, 4, 256) == "tiles"
-    assert choose_path(True, torch.bfloat16, 264, 256) == "tiles"
-    assert choose_path(True, torch.bfloat16, 8, 128) == "tiles"
-    assert not has_varlen(CPU)
-
-
-@pytest.mark.parametrize(("capability", "varlen"), [((7, 5), False), ((8, 0), True), ((9, 0), True)])
-def test_gpus_with_variable_length_attention(
-    monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], varlen: bool
-) -> None:
-    monkeypatch.setattr(torch.version, "cuda", "13.0")
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
-    assert has_varlen.__wrapped__(torch.device("cuda")) == varlen
-    monkeypatch.setattr("entitize.policies.engines.graphs.static_attention.find_spec", lambda name: None)
-    assert not has_varlen.__wrapped__(torch.device("cuda"))
-
-
-def test_bfloat16_is_near_and_leaves_parameters_and_results_in_float32(
-    make_space: Any, random_batch: Any, make_net: Any, legal_actions: Any
-) -> None:
-    space = make_space()
-    batch = random_batch(space, steps=12, most=6)
-    net = make_net(space, batch, engine="torch")
-    actions = legal_actions(space, batch)
-    exact, rough = (evaluate(StaticForm(net, precision), batch, actions) for precision in ("float32", "bf16"))
-    assert rough[2].dtype == torch.float32
-    difference = (exact[2] - rough[2]).abs().max()
-    assert 0 < difference < 0.05 * (1 + exact[2].abs().max())
-    theirs, ours = gradients(net, exact), gradients(net, rough)
-    for name, gradient in theirs.items():
-        if gradient is not None:
-            assert ours[name].dtype == torch.float32  # type: ignore[union-attr]
-            torch.testing.assert_close(
-                ours[name], gradient, rtol=0, atol=0.1 * float(1 + gradient.abs().max())
-            )
 
 
 @pytest.mark.parametrize("deterministic", [False, True])

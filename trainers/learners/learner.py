@@ -55,7 +55,7 @@ def make_learner(policy: Policy, optimizer: Optimizer, config: PPOConfig, ranks:
     `FusedLearner`, which computes with torch where the engine is torch. Every other policy: `TorchLearner`.
 
     Raises:
-        ValueError: precision "bf16" with another learner than `GraphLearner`, or that one with several ranks.
+        ValueError: `engine="graphs"` with several ranks.
     """
     graphs = isinstance(policy, RogueNet) and policy.engine.name == "graphs"
     asked = isinstance(policy, RogueNet) and policy.settings.engine == "graphs"
@@ -64,13 +64,8 @@ def make_learner(policy: Policy, optimizer: Optimizer, config: PPOConfig, ranks:
     if graphs and config.microbatch_size is None and ranks.size == 1:
         assert isinstance(policy, RogueNet)
         return GraphLearner(policy, optimizer, config)
-    reason = "microbatch_size splits minibatches" if graphs else "the policy's engine is not 'graphs'"
-    if config.precision == "bf16":
-        raise ValueError(
-            f"precision: 'bf16' needs RogueNet(..., engine='graphs') and whole minibatches: {reason}"
-        )
     if graphs and asked:
-        _log.warning("updates run without graphs: %s", reason)
+        _log.warning("updates run without graphs: microbatch_size splits minibatches")
     if isinstance(policy, RogueNet):
         return FusedLearner(policy, optimizer, config, ranks)
     return TorchLearner(policy, optimizer, config, ranks)

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from .packing import Field as Field
     from .packing import Packing as Packing
     from .staging import Staging as Staging
-    from .static_attention import choose_path as choose_path
-    from .static_attention import has_varlen as has_varlen
     from .static_network import Plan as Plan
     from .static_network import Precision as Precision
     from .static_network import StaticEvaluation as StaticEvaluation

@@ -27,11 +27,11 @@ from .capacity import TILES, Capacities, Capacity
 from .captured_graphs import Graphs
 from .packing import Field, Packing
 from .staging import Staging
-from .static_attention import TilePath, Tiling, choose_path, has_varlen, tiling
+from .static_attention import Tiling, tiling
 from .static_heads import StaticHead, static_head
 from .static_tiles import Tiles
 
-Precision = Literal["float32", "tf32", "bf16"]
+Precision = Literal["float32", "tf32"]
 
 _T = TypeVar("_T")
 
@@ -73,8 +73,6 @@ class Plan:
         steps, source = arrays["steps"], arrays["source"]
         steps[:] = sizes["steps"]
         slots = self.tiles.place(room_of(capacity), steps)
-        if "starts" in arrays:
-            self.tiles.boundaries(room_of(capacity), arrays["starts"])
         inverse = arrays["inverse_lengths"]
         inverse[: len(self.batch)] = 1.0 / np.maximum(prepared.rows.lengths, 1)
         inverse[len(self.batch) :] = 0
@@ -135,8 +133,6 @@ class StaticForm:
             "steps": Field((num_slots,), np.int64),
             "inverse_lengths": Field((sizes["steps"],), np.float32),
         }
-        if "varlen" in self._paths(room).values():
-            fields["starts"] = Field((2 * sizes["steps"] + sum(room.values()) + 1,), np.int64)
         for name, features in self.net.inputs.features.items():
             if sizes[f"type/{name}"]:
                 fields[f"features/{name}"] = Field((sizes[f"type/{name}"], len(features)), np.float32)
@@ -179,23 +175,19 @@ class StaticForm:
 
     def _run(self, encoder: Encoder, room: dict[int, int], arrays: Mapping[str, Tensor]) -> Tensor:
         like = self.net.value_head.proj.weight
-        starts = arrays["starts"] if self._paths(room)[encoder] == "varlen" else None
-        dtype = torch.bfloat16 if self.precision == "bf16" else like.dtype
-        layout = tiling(room, arrays["steps"], starts, dtype)
-        # No cache of converted weights: a graph would replay the copies that were current at its capture.
-        with torch.autocast(self.device.type, torch.bfloat16, self.precision == "bf16", cache_enabled=False):
-            parts = [like.new_zeros(1, encoder.embedding.d_model)]
-            for name, features in reversed(self.net.inputs.features.items()):
-                values = arrays.get(f"features/{name}")
-                if values is not None:
-                    values = values.to(like.dtype)
-                    known = self.net.normalization[name](values) if features else values
-                    parts.insert(0, encoder.embedding.types[name](known))
-            x = torch.cat(parts).index_select(0, arrays["source"])
-            for block in encoder.backbone.blocks:
-                x = x + self._attend(block.attn, block.ln1(x), layout)  # type: ignore[operator, arg-type]
-                x = x + block.mlp(block.ln2(x))  # type: ignore[operator]
-        return x.to(like.dtype)
+        layout = tiling(room, arrays["steps"], like.dtype)
+        parts = [like.new_zeros(1, encoder.embedding.d_model)]
+        for name, features in reversed(self.net.inputs.features.items()):
+            values = arrays.get(f"features/{name}")
+            if values is not None:
+                values = values.to(like.dtype)
+                known = self.net.normalization[name](values) if features else values
+                parts.insert(0, encoder.embedding.types[name](known))
+        x = torch.cat(parts).index_select(0, arrays["source"])
+        for block in encoder.backbone.blocks:
+            x = x + self._attend(block.attn, block.ln1(x), layout)  # type: ignore[operator, arg-type]
+            x = x + block.mlp(block.ln2(x))  # type: ignore[operator]
+        return x
 
     def _attend(self, module: SelfAttention, x: Tensor, layout: Tiling) -> Tensor:
         y: Tensor = module.proj(attention.attend(module.qkv(x), layout, module.n_head))
@@ -240,19 +232,6 @@ class StaticForm:
         if capacity not in self._packings:
             self._packings[capacity] = Packing(self.fields(capacity))
         return self._packings[capacity]
-
-    def _paths(self, room: dict[int, int]) -> dict[Encoder, TilePath]:
-        """Return the attention path of each encoder."""
-        net = self.net
-        dtype = torch.bfloat16 if self.precision == "bf16" else net.value_head.proj.weight.dtype
-        pairs = [(net.policy_net, net.settings)]
-        if net.value_net is not None:
-            pairs.append((net.value_net, net.settings.for_value()))
-        varlen = has_varlen(self.device)
-        return {
-            encoder: choose_path(varlen, dtype, settings.d_model // settings.n_head, max(room))
-            for encoder, settings in pairs
-        }
 
 
 def room_of(capacity: Capacity) -> dict[int, int]:

@@ -73,20 +73,5 @@ class Tiles:
             bases[(width // NARROWEST).bit_length() - 1] = base
             base += width * count
         slots = np.empty(self.rows.num_rows, np.int64)
-        self._slot_starts = self._starts + bases[self._classes]
-        _fill_slots(self.rows.offsets, self._slot_starts, slots, steps)
+        _fill_slots(self.rows.offsets, self._starts + bases[self._classes], slots, steps)
         return slots
-
-    def boundaries(self, room: dict[int, int], starts: NDArray[np.int64]) -> None:
-        """Cut all slots into sequences: the steps, and within each tile what lies between them and its end.
-
-        Written: `starts` (at least 2 B + tiles + 1,), ascending; once all slots are covered it repeats their
-        number, for sequences without rows. To be called after `place`.
-        """
-        edges, base = [self._slot_starts, self._slot_starts + self.rows.lengths], 0
-        for width, count in room.items():
-            edges.append(np.arange(base, base + width * count, width))
-            base += width * count
-        found = np.unique(np.concatenate(edges))
-        found = found[found < base]
-        starts[: len(found)], starts[len(found) :] = found, base
