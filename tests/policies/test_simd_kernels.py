@@ -5,7 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import platform
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,6 +31,7 @@ from entitize.policies.kernels.tiles.simd import (
     log,
     maximum,
     minimum,
+    permuted,
     splat,
     square_root,
     store,
@@ -38,6 +43,51 @@ from numba import njit
 from numba.core.errors import TypingError
 
 from facts import raises
+
+
+@njit
+def _permuted(x, lanes, out):
+    store(out, 0, permuted(load(x, 0), load(lanes, 0)))
+
+
+def test_lanes_are_permuted():
+    x, lanes, out = (
+        np.arange(16, dtype=np.float32) / 3,
+        np.float32([3] * 8 + [15, 0, 2, 2, 9, 8, 7, 1]),
+        np.empty(16, np.float32),
+    )
+    _permuted(x, lanes, out)
+    np.testing.assert_array_equal(out, x[lanes.astype(int)])
+
+
+#: Compares the network's kernels with torch, short steps and long ones, and permutes lanes.
+WITHOUT_AVX512 = """
+import entitize as ez, numpy as np
+from entitize.policies.kernels.tiles.processor import WIDE_REGISTERS
+from test_simd_kernels import test_lanes_are_permuted
+
+assert not WIDE_REGISTERS
+test_lanes_are_permuted()
+venv = ez.make_vec("entitize/MultiSnake-v0", num_envs=64)
+net = ez.RogueNet(venv.single_observation_space, venv.single_action_space, engine="fused")
+batch, _ = venv.reset(seed=0)
+net.evaluate(batch, net.act(batch, np.random.default_rng(0)).drawn).values.sum().backward()
+print(net.engine.name)
+"""
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names processors of x86-64")
+def test_processors_without_avx512_have_kernels_too():
+    """Numba compiles for a processor that has none, in a process of its own: LLVM ends it where it can't."""
+    named = {"NUMBA_CPU_NAME": "x86-64-v3", "NUMBA_CPU_FEATURES": "+avx2,+fma"}
+    paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_AVX512],
+        env={**os.environ, **named, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout.split()) == (0, ["fused"]), done.stderr[-3000:]
 
 
 @njit

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..tiles.exponential import exp2
-from ..tiles.matrix_products import WIDE_REGISTERS
+from ..tiles.processor import WIDE_REGISTERS
 from ..tiles.simd import LANES, kernel, larger, load, log, maximum, permuted, splat, store, where_positive
 
 _ZERO = np.float32(0.0)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
-from llvmlite.binding import get_host_cpu_features
 from numba import types
 from numba.core import cgutils
 
 from .matrices import Line, fields, is_matrix
+from .processor import WIDE_REGISTERS
 from .simd import (
     FLAGS,
     INT32,
@@ -34,20 +33,6 @@ from .simd import (
 
 #: How a product is written: over what was there, added to it, over the bias, added to both.
 SET, ADD, SET_BIAS, ADD_BIAS = 0, 1, 2, 3
-
-
-def _has_wide_registers() -> bool:
-    """Return True if a vector fits one register (AVX-512) of the processor that Numba compiles for."""
-    if numba.config.CPU_NAME:  # set by NUMBA_CPU_NAME, with the features beside it
-        return "+avx512f" in (numba.config.CPU_FEATURES or "")
-    try:
-        return bool(get_host_cpu_features().get("avx512f"))
-    except RuntimeError:  # llvmlite doesn't know this processor
-        return False
-
-
-#: Where a vector takes several registers, 64 columns at a time would not fit in them.
-WIDE_REGISTERS = _has_wide_registers()
 
 _I64 = types.int64
 _ZERO = np.float32(0.0)

@@ -41,6 +41,7 @@ from numba.extending import lower_builtin, models, register_jitable, register_mo
 
 from ....ragged.compiled import compiled
 from ....ragged.compiler import KernelCompiler
+from .processor import WIDE_REGISTERS
 
 # Numba annotates `intrinsic` as if it kept a function's parameters.
 intrinsic: Any = numba.extending.intrinsic
@@ -361,12 +362,19 @@ def total(typing_context: Any, value: Any) -> Any:
 
 @intrinsic
 def permuted(typing_context: Any, value: Any, lanes: Any) -> Any:
-    """Lane i of the result is lane `lanes[i]` of `value`; for processors with AVX-512.
+    """Lane i of the result is lane `lanes[i]` of `value`; one instruction where there is AVX-512.
 
     `lanes`: whole numbers from 0 to 15, as floats.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        if not WIDE_REGISTERS:
+            places, result = builder.fptosi(args[1], _VECTOR_INT), args[0]
+            for i in range(LANES):
+                place = builder.extract_element(places, INT32(i))
+                lane = builder.extract_element(args[0], place)
+                result = builder.insert_element(result, lane, INT32(i))
+            return result
         function_type = ir.FunctionType(VECTOR, [VECTOR, _VECTOR_INT])
         name = "llvm.x86.avx512.permvar.sf.512"
         function = cgutils.get_or_insert_function(builder.module, function_type, name)
