@@ -249,7 +249,8 @@ class RogueNetConfig:
     """"entity": one more row per step holds them; "concat": appended to every entity, as in the reference."""
     engine: Engine = "auto"
     """Engine that computes the network: "fused" kernels on the CPU, "torch", or "graphs" (arrays of fixed
-    shapes, with CUDA graphs on a GPU). "auto": fused on the CPU where it is faster, else torch."""
+    shapes, with CUDA graphs on a GPU). "auto": fused on the CPU where it is faster than torch, graphs on a
+    GPU, else torch."""
     attention: str = "auto"
     """Deprecated: use `engine`. "numba", "sorted" and "padded" of version 0.1 select engine "torch"."""
     squash: bool = False
