@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from entitize.trainers import PPOConfig
+from entitize.trainers.learners.graph_learner import GraphLearner
 
 from pretend_gpu import pretend_gpu
 
@@ -77,3 +78,31 @@ def test_sb3(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         model.learn(64)
         assert model.policy.device.type == "cuda"
         model.predict(venv.reset())
+
+
+def test_an_optimizer_that_no_graph_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pretend_gpu(monkeypatch):
+        venv = ez.make_vec("entitize/MultiSnake-v0", num_envs=8)
+        net = ez.RogueNet(venv.single_observation_space, venv.single_action_space)
+        trainer = ez.PPO(net, venv, config(device="cuda"))
+        assert isinstance(trainer.learner, GraphLearner) and trainer.learner.graphs.captures
+        trainer.optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+        assert not trainer.learner.graphs.captures
+        before = net.value_head.proj.bias.cpu()
+        trainer.train(64, progress=False)
+        assert not torch.equal(net.value_head.proj.bias.cpu(), before)
+
+
+@pytest.mark.parametrize("num_threads", [1, 3])
+def test_minibatches_are_gathered_in_their_order(num_threads: int) -> None:
+    venv = ez.make_vec("entitize/MineSweeper-v0", num_envs=8)
+    net = ez.RogueNet(venv.single_observation_space, venv.single_action_space)
+    samples = ez.PPO(net, venv, config()).collect()
+    parts = np.array_split(np.random.default_rng(0).permutation(len(samples)), 7)
+    for rows, found in zip(parts, samples.gather_each(parts, num_threads), strict=True):
+        expected = samples.gather(rows)
+        np.testing.assert_array_equal(found.values, expected.values)
+        for name, entities in expected.observations.entities.items():
+            np.testing.assert_array_equal(found.observations.entities[name].values, entities.values)
+    with pytest.raises(IndexError):
+        list(samples.gather_each([parts[0], np.array([len(samples)])], num_threads))
