@@ -29,6 +29,7 @@ from ..trainers import (
     step_of,
 )
 from ..trainers.distributed import ActorError, ActorRollouts
+from ..trainers.learners import find_device
 from ..trainers.ranks import Ranks, num_ranks
 from ..trainers.rollout_source import RolloutSource
 from .actors import Actors, check_actors, ray_rollouts
@@ -37,7 +38,7 @@ from .config import RUN_CONFIG, TrainConfig
 from .config_file import to_yaml
 from .environments import EnvConfig, make_environments, with_lanes
 from .error_place import where_raised
-from .errors import UserError
+from .errors import UserError, user_errors
 from .networks import initial_policy
 
 
@@ -61,6 +62,9 @@ def train(
         RunLockedError: another process trains this run.
         UserError: the folder contains a run already (or none, to resume), or something in it can't be used.
     """
+    if config.ppo.device != "auto":  # before the environments are made, which can take minutes
+        with user_errors(ValueError):
+            find_device(config.ppo.device)
     if actors is None:  # before ranks meet: one that leaves in between is what the others would report
         _share(config.env, num_ranks())
     with process_group() as ranks:

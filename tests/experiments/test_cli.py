@@ -100,6 +100,13 @@ def test_a_run_folder_that_cannot_be_made_is_told(
     assert err.startswith(f"entitize: {tmp_path / run} {message}")
 
 
+def test_a_device_that_torch_lacks_leaves_no_folder(
+    entitize: Run, small: tuple[str, ...], tmp_path: Path
+) -> None:
+    code, _, err = entitize("train", *small, "--ppo.device", "cuda:99", "--run", tmp_path / "run")
+    assert code == 2 and err.startswith("entitize: device='cuda:99': ") and not (tmp_path / "run").exists()
+
+
 # -- warm-up -------------------------------------------------------------------------------------------------
 
 
