@@ -87,15 +87,12 @@ class EngineChooser:
         `compare(engine, learns)` names what differs between an engine and torch, in acting or in learning;
         None: nothing. It is called before the first use and when the network has changed.
         """
-        choice = self._by_options
-        if self._settings.engine == "auto" and like.device.type == "cuda":
-            choice = (
-                self._on_gpu
-                if like.dtype == torch.float32
-                else EngineChoice("torch", f"the parameters are {like.dtype}")
-            )
+        is_auto_on_gpu = self._settings.engine == "auto" and like.device.type == "cuda"
+        choice = self._on_gpu if is_auto_on_gpu else self._by_options
         if choice.name == "torch":
             return choice
+        if is_auto_on_gpu and like.dtype != torch.float32:
+            return EngineChoice("torch", f"the parameters are {like.dtype}, not float32")
         if choice.name == "fused":
             if like.device.type != "cpu":
                 return EngineChoice("torch", f"the parameters are on {like.device}")

@@ -88,6 +88,11 @@ def test_an_optimizer_that_no_graph_can_hold(monkeypatch: pytest.MonkeyPatch) ->
         assert isinstance(trainer.learner, GraphLearner) and trainer.learner.graphs.captures
         trainer.optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
         assert not trainer.learner.graphs.captures
+        rates = {0.01: False, torch.tensor(0.01, device="cuda"): True}  # a graph would not see another number
+        for rate, is_held in rates.items():
+            trainer.optimizer = torch.optim.AdamW(net.parameters(), lr=rate, capturable=True)
+            assert trainer.learner.graphs.captures is is_held
+        trainer.optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
         before = net.value_head.proj.bias.cpu()
         trainer.train(64, progress=False)
         assert not torch.equal(net.value_head.proj.bias.cpu(), before)

@@ -36,8 +36,8 @@ class GraphLearner:
     """Makes the gradient steps of `TorchLearner` for a RogueNet with `engine="graphs"`; a `Learner`.
 
     Minibatches are padded to capacities that repeat, and each is sent in one transfer while the one before is
-    computed. Nothing is read back before a step's numbers are read. On the CPU, or with
-    an optimizer of your own that is not `capturable`, the same is computed without graphs.
+    computed. Nothing is read back before a step's numbers are read. On the CPU, or with an optimizer of your
+    own that no graph can hold (`is_capturable`), the same is computed without graphs.
     """
 
     def __init__(self, policy: RogueNet, optimizer: Optimizer, config: PPOConfig) -> None:
@@ -57,7 +57,7 @@ class GraphLearner:
 
     @property
     def optimizer(self) -> Optimizer:
-        """Moves the parameters at each step; inside the graphs if it is `capturable`."""
+        """Moves the parameters at each step."""
         return self._optimizer
 
     @optimizer.setter

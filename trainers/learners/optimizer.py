@@ -125,8 +125,11 @@ def make_optimizer(
 
 
 def is_capturable(optimizer: torch.optim.Optimizer) -> bool:
-    """Return True if a CUDA graph can hold the optimizer's steps."""
-    return all(group.get("capturable", False) for group in optimizer.param_groups)
+    """Return True if a CUDA graph can hold the optimizer's steps.
+
+    In a graph a learning rate that is no tensor would never change.
+    """
+    return all(g.get("capturable", False) and isinstance(g["lr"], Tensor) for g in optimizer.param_groups)
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:

@@ -1,7 +1,7 @@
 """Attention over tiles (see `static_tiles`), as torch's masked scaled dot products.
 
-On a GPU, at the lengths of reinforcement learning, this was faster than padding, groups of similar length and
-jagged tensors, and as fast as torch's kernels for variable lengths or faster (benchmarks/attention.py).
+On a GPU, for steps of 5 to 20 rows, this was faster than padding, groups of similar length and jagged
+tensors. Torch's kernel for variable lengths took 0.9 to 2.7 times as long, backward included (docs/gpu.md).
 """
 
 from __future__ import annotations
