@@ -1,9 +1,9 @@
 """RogueNet on a GPU: is it correct, how many samples per second does PPO reach, and where does the time go?
 
-    python benchmarks/gpu.py [--parts tests ppo sb3] [--seconds 5] [--json PATH] [--profile FOLDER]
+    python benchmarks/gpu.py [--parts tests ppo ranks sb3] [--seconds 5] [--json PATH] [--profile FOLDER]
     python benchmarks/gpu.py --cpu        a tiny version on the CPU, to see that it works
 
-A sample is one environment step. Three parts:
+A sample is one environment step. Four parts:
 
 - tests: tests/trainers/test_devices.py, where engines on the GPU are compared with float64 torch on the CPU;
 - ppo: the trainer on MultiSnake and MineSweeper (both Numba), and on steps of the sizes of Procgen's CoinRun
@@ -11,6 +11,8 @@ A sample is one environment step. Three parts:
   RogueNet, 2 layers with d_model 16 (float32), 64 and 128 (tf32), 1 epoch (and 3 once); then 16,384
   environments, in this process and shared between worker processes (`--workers`). Gathers of minibatches
   use up to eight threads;
+- ranks: several processes that train one policy (MultiSnake, d_model 16), each in 16,384 environments of its
+  own, with one process's minibatch times their number: on the GPU that they share, and on the cores alone;
 - sb3: Stable-Baselines3's PPO with `ez.sb3.RogueNetPolicy`, d_model 128, on the GPU and on the CPU in turn.
 
 The first updates (compilation, capture of CUDA graphs) are left out. Times are of the host's clock; the
@@ -24,6 +26,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import socket
 import statistics
 import subprocess
 import sys
@@ -39,10 +43,10 @@ import numpy as np
 import torch
 from entitize.envs import ActionMask, EntityBatch
 from entitize.ragged import RaggedArray, available_cores, set_num_threads
-from entitize.trainers import PPO, PPOConfig
+from entitize.trainers import PPO, PPOConfig, process_group
 from numpy.typing import NDArray
 
-PARTS = ("tests", "ppo", "sb3")
+PARTS = ("tests", "ppo", "ranks", "sb3")
 #: The trainer's clock.
 CLOCK = ("env", "inference", "storage", "update")
 #: Updates that are not measured.
@@ -130,6 +134,10 @@ class Result:
     microseconds: dict[str, float]  # per sample, by part
 
 
+#: Many environments.
+WIDE = Case("MultiSnake", "graphs", num_envs=16_384, num_steps=16, minibatch_size=32_768)
+
+
 def cases(workers: list[int]) -> Iterator[Case]:
     for game in GAMES:
         for engine in ("torch", "graphs"):
@@ -139,8 +147,7 @@ def cases(workers: list[int]) -> Iterator[Case]:
     yield Case("MultiSnake", "graphs", "tf32", 128, 4)
     yield Case("MultiSnake", "graphs", update_epochs=3)
     for num_workers in (0, *workers):
-        wide = {"num_envs": 16_384, "num_steps": 16, "minibatch_size": 32_768}
-        yield Case("MultiSnake", "graphs", num_workers=num_workers, **wide)
+        yield replace(WIDE, num_workers=num_workers)
 
 
 def make_trainer(case: Case, device: str) -> PPO:
@@ -173,12 +180,13 @@ def measure(case: Case, device: str, seconds: float, min_updates: int) -> tuple[
         trainer.collect()
         trainer.update()
     trainer.clock.clear()
-    began, times, samples = time.perf_counter(), [], 0
+    began, times, step = time.perf_counter(), [], trainer.step
     while len(times) < min_updates or time.perf_counter() - began < seconds:
         start = time.perf_counter()
-        samples += len(trainer.collect())
+        trainer.collect()
         trainer.update()
         times.append(time.perf_counter() - start)
+    samples = trainer.step - step
     rates = [samples / len(times) / t for t in times]
     microseconds = {part: 1e6 * trainer.clock.wall[part] / samples for part in CLOCK}
     engine = trainer.policy.engine.name  # type: ignore[attr-defined]
@@ -250,6 +258,53 @@ def run_ppo(options: argparse.Namespace) -> list[dict[str, Any]]:
     return [{"case": asdict(case), **asdict(result)} for case, result in results]
 
 
+# -- several processes --------------------------------------------------------------------------------------
+
+
+def run_rank(options: argparse.Namespace) -> None:
+    """Train as one of several ranks; the first prints the result."""
+    with process_group() as ranks:
+        case = WIDE if options.device == "cuda" else replace(WIDE, engine="auto")
+        if options.cpu:
+            case = replace(case, num_envs=64, num_steps=4, minibatch_size=128)
+        set_num_threads(max(1, min(8, available_cores() // ranks.size)))
+        case = replace(case, minibatch_size=case.minibatch_size * ranks.size)
+        _, result = measure(case, options.device, 0.0, 1 if options.cpu else options.updates)
+        if ranks.is_first:
+            print(json.dumps({"device": options.device, "ranks": ranks.size, **asdict(result)}))
+
+
+def run_ranks(options: argparse.Namespace) -> list[dict[str, Any]]:
+    chosen = [("cpu", 2)] if options.cpu else [("cuda", n) for n in options.ranks]
+    if not options.cpu:
+        chosen.append(("cpu", available_cores()))
+    results = []
+    for device, size in chosen:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(size)}
+        command = [sys.executable, __file__, "--rank-on", device, *(["--cpu"] if options.cpu else [])]
+        command += ["--updates", str(options.updates)]
+        processes = [
+            subprocess.Popen(
+                command, env={**os.environ, **shared, "RANK": str(rank)}, stdout=subprocess.PIPE, text=True
+            )
+            for rank in range(size)
+        ]
+        found = json.loads(processes[0].communicate()[0])
+        if any(process.wait() for process in processes):
+            raise RuntimeError(f"{size} ranks: expected all to end well; see above")
+        split = "  ".join(f"{part} {us * size:.2f}" for part, us in found["microseconds"].items())
+        print(
+            f"{size:3} ranks on {device}: {found['samples_per_second']:,.0f} samples/s"
+            f" ({found['slowest']:,.0f}-{found['fastest']:,.0f}); µs per sample of one rank: {split}",
+            flush=True,
+        )
+        results.append(found)
+    return results
+
+
 # -- Stable-Baselines3 --------------------------------------------------------------------------------------
 
 
@@ -312,11 +367,19 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--seconds", type=float, default=5.0, help="measured time per case of ppo")
     parser.add_argument("--workers", nargs="+", type=int, default=[8, 14], help="processes that step")
+    parser.add_argument("--ranks", nargs="+", type=int, default=[1, 4, 8, 14], help="processes that train")
+    parser.add_argument("--updates", type=int, default=20, help="that are measured with ranks")
+    parser.add_argument("--rank-on", metavar="DEVICE", help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, default=3, help="of sb3 on each device")
     parser.add_argument("--cpu", action="store_true", help="a tiny version, to see that it works")
     parser.add_argument("--profile", metavar="FOLDER", type=Path, help="also write traces there")
     parser.add_argument("--json", metavar="PATH", help="write the results there too, after each part")
     options = parser.parse_args()
+    if options.rank_on:  # one of the processes of `run_ranks`
+        torch.set_num_threads(1)
+        options.device = options.rank_on
+        run_rank(options)
+        return
     if not options.cpu and not torch.cuda.is_available():
         print("This machine has no GPU that torch can use, so nothing was measured.")
         return
@@ -324,7 +387,7 @@ def main() -> None:
     name = "CPU, tiny" if options.cpu else torch.cuda.get_device_name()
     print(name, "torch", torch.__version__)
     results: dict[str, Any] = {"device": name, "torch": torch.__version__}
-    runs = {"tests": run_tests, "ppo": run_ppo, "sb3": run_sb3}
+    runs = {"tests": run_tests, "ppo": run_ppo, "ranks": run_ranks, "sb3": run_sb3}
     for part in options.parts:
         torch.set_num_threads(1)  # of the processor: more would only wait for each other
         set_num_threads(min(8, available_cores()))  # of gathers

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..envs import EntityBatch
 from ..ragged.compiled import compiled
 from .lanes import Shown
+from .ranks import ALONE, Ranks
 from .runs.guard import check_lanes
 
 
@@ -179,9 +180,8 @@ def next_values(
     return values
 
 
-def explained_variance(values: NDArray[Any], returns: NDArray[Any]) -> float | None:
-    """1 − Var(returns − values) / Var(returns): 1 is perfect, 0 a constant's; None: returns don't vary."""
-    variance = float(np.var(returns, dtype=np.float64))
-    if variance == 0:
-        return None
-    return 1.0 - float(np.var(returns - values, dtype=np.float64)) / variance
+def explained_variance(values: NDArray[Any], returns: NDArray[Any], ranks: Ranks = ALONE) -> float | None:
+    """1 − Var(returns − values) / Var(returns) over all `ranks`: 1 is perfect, 0 a constant's; None: returns
+    don't vary."""
+    (_, _, total), (_, _, left) = ranks.spread(returns), ranks.spread(returns - values)
+    return 1.0 - left / total if total else None

@@ -307,8 +307,8 @@ class PPO:
         self.ranks.check_policy(self.policy)
         self.updates += 1
         self.clock.lap("update")
-        values, returns = (self.ranks.concatenate(a)[0] for a in (samples.values, samples.returns))
-        if (explained := explained_variance(values, returns)) is not None:
+        explained = explained_variance(samples.values, samples.returns, self.ranks)
+        if explained is not None:
             metrics["losses/explained_variance"] = explained
         if self.collector.reward_normalizer is not None:
             metrics["charts/reward_deviation"] = self.collector.reward_normalizer.deviation

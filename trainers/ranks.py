@@ -85,6 +85,17 @@ class Ranks:
         start = sum(map(len, arrays[: self.rank]))
         return np.concatenate(arrays), slice(start, start + len(array))
 
+    def spread(self, numbers: NDArray[Any]) -> tuple[int, float, float]:
+        """Return how many numbers (B,) all ranks have, their mean, and the sum of their squared distances
+        from it, in float64; (0, 0, 0) without numbers."""
+        mean = float(np.mean(numbers, dtype=np.float64)) if len(numbers) else 0.0
+        own = len(numbers), mean, float(np.square(numbers - mean, dtype=np.float64).sum())
+        if self.size == 1:
+            return own
+        counts, means, squares = np.array(self.gather(own)).T
+        mean = float(counts @ means / max(counts.sum(), 1))
+        return int(counts.sum()), mean, float(squares.sum() + counts @ (means - mean) ** 2)
+
     def rows_behind_each_other(self, num_rows: int) -> NDArray[np.int64] | None:
         """Return `rows_of_rank` where the rows of rank 0 come first; None for a process by itself."""
         if self.size == 1:
@@ -106,9 +117,10 @@ class Ranks:
         has = torch.tensor([float(p.grad is not None) for p in parameters]).to(like)
         numbers = torch.tensor(list(losses.values())).to(like)
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-        flat = torch.cat([*(gradient.flatten() for gradient in gradients), has, numbers])
+        flat = torch.cat([*(gradient.flatten() for gradient in gradients), has, numbers]).cpu()
         with self._contact():
-            distributed.all_reduce(flat)
+            distributed.all_reduce(flat)  # on the host: ranks may share a GPU
+        flat = flat.to(like.device)
         *summed, has, numbers = flat.split([*(p.numel() for p in parameters), len(parameters), len(losses)])
         for parameter, gradient, count in zip(parameters, summed, has.tolist(), strict=True):
             parameter.grad = gradient.view_as(parameter) if count else None
@@ -173,7 +185,7 @@ class Ranks:
     def _contact(self) -> Iterator[None]:
         try:
             yield
-        except RuntimeError as error:  # of gloo and NCCL
+        except RuntimeError as error:  # of gloo
             reason = str(error).splitlines()[0]
             raise RankError(
                 f"rank {self.rank} of {self.size}: another rank ended or hangs: {reason}"
@@ -222,12 +234,10 @@ def process_group() -> Iterator[Ranks]:
     if num_ranks() == 1 or distributed.is_initialized():
         yield Ranks.current()
         return
-    backend = "gloo"
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
-        backend = "cpu:gloo,cuda:nccl"
     try:
-        distributed.init_process_group(backend, timeout=_PATIENCE)
+        distributed.init_process_group("gloo", timeout=_PATIENCE)
     except (RuntimeError, ValueError) as error:
         raise RankError(f"rank {os.environ.get('RANK')}: can't join the other ranks: {error}") from error
     try:

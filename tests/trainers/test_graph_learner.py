@@ -72,10 +72,15 @@ def stand_in_for_graphs(monkeypatch: pytest.MonkeyPatch) -> list[list[torch.Tens
     captures: list[list[torch.Tensor]] = []
 
     def capture(function: Any, device: torch.device, pool: Any) -> Any:
-        result = torch.zeros(8, dtype=torch.float64)
+        result = torch.zeros(0, dtype=torch.float64)
         replays: list[torch.Tensor] = []
         captures.append(replays)
-        return result, lambda: replays.append(result.copy_(function().detach())), pool
+
+        def replay() -> None:
+            computed = function().detach()
+            replays.append(result.resize_(computed.shape).copy_(computed))
+
+        return result, replay, pool
 
     cuda = "entitize.policies.engines.graphs.cuda"
     monkeypatch.setattr(f"{cuda}.aside", lambda function, device: function())
@@ -148,13 +153,16 @@ def test_graphs_are_not_used_once_the_optimizer_was_loaded(monkeypatch: pytest.M
     assert captured() == 1
 
 
-def test_split_minibatches_are_left_to_torch_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "entitize.trainers.learners"):
-        trainer = trainer_of(replace(CONFIG, microbatch_size=8), True)
-    assert isinstance(trainer.learner, TorchLearner)
-    assert [record.message for record in caplog.records if "microbatch_size" in record.message]
-    trainer.collect()
-    trainer.update()
+@pytest.mark.parametrize("is_graphed", [False, True])
+@pytest.mark.parametrize("microbatch_size", [7, 48])
+def test_split_minibatches(microbatch_size: int, is_graphed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    captures = stand_in_for_graphs(monkeypatch)
+    config = replace(CONFIG, microbatch_size=microbatch_size)
+    split, whole = trainer_of(config, True), trainer_of(CONFIG, False)
+    learner_of(split).graphs.captures = is_graphed
+    assert not learner_of(split).is_whole
+    assert_same_training(split, whole, 2)
+    assert (sum(map(len, captures)) > 6) is is_graphed
 
 
 def test_networks_without_fixed_shapes_are_left_to_torch(caplog: pytest.LogCaptureFixture) -> None:

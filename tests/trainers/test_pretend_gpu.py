@@ -85,13 +85,13 @@ def test_an_optimizer_that_no_graph_can_hold(monkeypatch: pytest.MonkeyPatch) ->
         venv = ez.make_vec("entitize/MultiSnake-v0", num_envs=8)
         net = ez.RogueNet(venv.single_observation_space, venv.single_action_space)
         trainer = ez.PPO(net, venv, config(device="cuda"))
-        assert isinstance(trainer.learner, GraphLearner) and trainer.learner.graphs.captures
+        assert isinstance(trainer.learner, GraphLearner) and trainer.learner.is_whole
         trainer.optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
-        assert not trainer.learner.graphs.captures
+        assert not trainer.learner.is_whole
         rates = {0.01: False, torch.tensor(0.01, device="cuda"): True}  # a graph would not see another number
         for rate, is_held in rates.items():
             trainer.optimizer = torch.optim.AdamW(net.parameters(), lr=rate, capturable=True)
-            assert trainer.learner.graphs.captures is is_held
+            assert trainer.learner.is_whole is is_held
         trainer.optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
         before = net.value_head.proj.bias.cpu()
         trainer.train(64, progress=False)

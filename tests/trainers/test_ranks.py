@@ -56,6 +56,12 @@ TRAININGS: dict[str, dict[str, Any]] = {
         "num_steps": 4,
         "joint_log_prob": True,
     },
+    "graphs, minibatches that leave a rank out": {
+        "game": "MineSweeper",
+        "minibatch_size": 3,
+        "microbatch_size": 2,
+        "engine": "graphs",
+    },
     "torch": {"game": "CherryPick", "minibatch_size": 24, "microbatch_size": 5, "engine": "torch"},
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, cast
 from weakref import ref
 
@@ -26,32 +26,38 @@ from ...policies.engines.graphs import (
 )
 from ...policies.rogue_net import RogueNet
 from ..config import PPOConfig
+from ..ranks import ALONE, Ranks
 from ..rollout import Samples
 from ..runs.guard import check_losses
 from .losses import NUMBERS, Counts, count, loss_terms, normalize_advantages
 from .optimizer import forget_gradients, is_capturable
+from .torch_learner import TorchLearner
 
 
-class GraphLearner:
-    """Makes the gradient steps of `TorchLearner` for a RogueNet with `engine="graphs"`; a `Learner`.
+class GraphLearner(TorchLearner):
+    """Makes the gradient steps of `TorchLearner` for a RogueNet with `engine="graphs"`.
 
     Minibatches are padded to capacities that repeat, and each is sent in one transfer while the one before is
-    computed. Nothing is read back before a step's numbers are read. On the CPU, or with an optimizer of your
-    own that no graph can hold (`is_capturable`), the same is computed without graphs.
+    computed. On a GPU one graph holds the whole step, and nothing is read back before a step's numbers are
+    read. For several ranks, parts of minibatches, or an optimizer of your own that no graph can hold
+    (`is_capturable`), it holds the gradients and losses; the rest of the step is that of `TorchLearner`. On
+    the CPU the same is computed without graphs.
     """
 
-    def __init__(self, policy: RogueNet, optimizer: Optimizer, config: PPOConfig) -> None:
-        self.form = form = policy.static_form(cast(Precision, config.precision))
-        self.graphs = Graphs(self._make_step, form.device, self._token)
-        self._policy = policy
-        self._parameters = list(policy.parameters())
-        self.frozen: Sequence[nn.Parameter] = ()
-        self.optimizer = optimizer
-        self.config = config
-        self._names = list(form.heads)
+    policy: RogueNet
+    is_whole: bool  # a graph holds the whole step
+
+    def __init__(
+        self, policy: RogueNet, optimizer: Optimizer, config: PPOConfig, ranks: Ranks = ALONE
+    ) -> None:
+        self.form = policy.static_form(cast(Precision, config.precision))
+        super().__init__(policy, optimizer, config, ranks)
+        self._names = list(self.form.heads)
         self._capacities = Capacities()
-        self._staging = Staging(form.device)
+        self._staging = Staging(self.form.device)
         self._packings: dict[Capacity, Packing] = {}
+        #: By capacity: the parameters that its gradients belong to.
+        self._moved: dict[Capacity, list[nn.Parameter]] = {}
         #: Those of an update that an error ended are dropped with it.
         self._unread: list[ref[_Numbers]] = []
 
@@ -63,24 +69,46 @@ class GraphLearner:
     @optimizer.setter
     def optimizer(self, optimizer: Optimizer) -> None:
         self._optimizer = optimizer
-        self.graphs.captures = self.form.device.type == "cuda" and is_capturable(optimizer)
+        is_held = self.form.device.type == "cpu" or is_capturable(optimizer)
+        self.is_whole = is_held and self.ranks.size == 1 and self.config.microbatch_size is None
+        function = self._make_step if self.is_whole else self._differentiate
+        self.graphs = Graphs(function, self.form.device, self._token)
 
     def step(self, minibatch: Samples, ent_coef: float) -> Mapping[str, float]:
         """Start one gradient step; reading the numbers waits for it. See `Learner.step`."""
+        if not self.is_whole:
+            return super().step(minibatch, ent_coef)
         counts = count(minibatch, self.config.joint_log_prob)
         if self.config.norm_adv:
             minibatch = normalize_advantages(minibatch)
-        plan = Plan(self.form, minibatch.observations, minibatch.actions)
+        _, result = self._run(minibatch, counts, ent_coef)
+        numbers = _Numbers(self, result)
+        self._unread.append(ref(numbers))
+        return numbers
+
+    def differentiate(self, part: Samples, counts: Counts, ent_coef: float) -> dict[str, float]:
+        """Add the gradients of a part of a minibatch; return its share of the losses."""
+        if not len(part):  # this rank has no step of the minibatch
+            return dict.fromkeys(NUMBERS, 0.0)
+        capacity, result = self._run(part, counts, ent_coef)
+        moved = self._moved[capacity]
+        *gradients, numbers = result.split([*(p.numel() for p in moved), len(NUMBERS)])
+        for parameter, flat in zip(moved, gradients, strict=True):
+            gradient = flat.view_as(parameter).to(parameter.dtype)
+            parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
+        return dict(zip(NUMBERS, numbers.tolist(), strict=True))
+
+    def _run(self, part: Samples, counts: Counts, ent_coef: float) -> tuple[Capacity, Tensor]:
+        """Send a minibatch or a part of one; return its capacity, and what the graphs' function returns."""
+        plan = Plan(self.form, part.observations, part.actions)
         capacity = self._capacities.fit(plan.sizes)
 
         def write(arrays: dict[str, NDArray[Any]]) -> None:
             plan.write(capacity, arrays)
-            write_loss(arrays, dict(capacity), minibatch, counts, ent_coef)
+            write_loss(arrays, dict(capacity), part, counts, ent_coef)
 
         with self._staging.sent(self._packing(capacity), write) as block:
-            numbers = _Numbers(self, self.graphs.run(capacity, block))
-        self._unread.append(ref(numbers))
-        return numbers
+            return capacity, self.graphs.run(capacity, block)
 
     def read(self) -> None:
         """Wait for all steps and read their numbers, in one transfer.
@@ -96,19 +124,31 @@ class GraphLearner:
         for numbers, row in zip(unread, rows, strict=True):
             numbers.known = dict(zip((*NUMBERS, "grad_norm"), row, strict=True))
         for numbers in unread:
-            check_losses(numbers.known, self._policy, numbers.known["grad_norm"])
+            check_losses(numbers.known, self.policy, numbers.known["grad_norm"])
 
     def _make_step(self, capacity: Capacity, block: Tensor) -> Tensor:
         """Make one gradient step; return `NUMBERS` and the norm of the gradients (8,)."""
-        arrays = self._packing(capacity).tensors(block)
+        total, numbers = self._losses(capacity, block)
         self.optimizer.zero_grad(set_to_none=True)
-        evaluation = self.form.evaluate(capacity, arrays)
-        total, numbers = static_losses(evaluation, self._names, arrays, self.config)
         total.backward()
         forget_gradients(self.frozen)
-        norm = nn.utils.clip_grad_norm_(self._parameters, self.config.max_grad_norm)
+        norm = nn.utils.clip_grad_norm_(self.parameters, self.config.max_grad_norm)
         self.optimizer.step()
         return torch.cat([numbers, norm.detach().to(numbers.dtype).reshape(1)])
+
+    def _differentiate(self, capacity: Capacity, block: Tensor) -> Tensor:
+        """Return all gradients behind each other, then `NUMBERS`; the parameters keep theirs."""
+        total, numbers = self._losses(capacity, block)
+        parameters = [parameter for parameter in self.parameters if parameter.requires_grad]
+        gradients = torch.autograd.grad(total, parameters, allow_unused=True)
+        found = [(p, g) for p, g in zip(parameters, gradients, strict=True) if g is not None]
+        self._moved[capacity] = [parameter for parameter, _ in found]
+        return torch.cat([*(gradient.flatten().to(numbers.dtype) for _, gradient in found), numbers])
+
+    def _losses(self, capacity: Capacity, block: Tensor) -> tuple[Tensor, Tensor]:
+        arrays = self._packing(capacity).tensors(block)
+        evaluation = self.form.evaluate(capacity, arrays)
+        return static_losses(evaluation, self._names, arrays, self.config)
 
     def _packing(self, capacity: Capacity) -> Packing:
         if capacity not in self._packings:
@@ -120,7 +160,7 @@ class GraphLearner:
     def _token(self) -> Hashable:
         """Identity of all that a graph holds on to: parameters, which of them are frozen, the optimizer's
         state, which is replaced when it is loaded, and how the value's loss is computed."""
-        states = [self.optimizer.state.get(p, {}) for p in self._parameters]
+        states = [self.optimizer.state.get(p, {}) for p in self.parameters]
         moments = [m.data_ptr() for state in states for m in state.values() if isinstance(m, Tensor)]
         rates = [group["lr"] for group in self.optimizer.param_groups]
         held = [rate.data_ptr() for rate in rates if isinstance(rate, Tensor)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -17,8 +16,6 @@ from ..rollout import Samples
 from .fused_learner import FusedLearner
 from .graph_learner import GraphLearner
 from .torch_learner import TorchLearner
-
-_log = logging.getLogger(__name__)
 
 
 class Learner(Protocol):
@@ -51,21 +48,11 @@ class Learner(Protocol):
 def make_learner(policy: Policy, optimizer: Optimizer, config: PPOConfig, ranks: Ranks = ALONE) -> Learner:
     """Return the learner for `policy`, whose parameters `optimizer` updates.
 
-    RogueNet whose engine is "graphs", as on a GPU: `GraphLearner`, for whole minibatches of one process. Else
-    `FusedLearner`, which computes with torch where the engine is torch. Every other policy: `TorchLearner`.
-
-    Raises:
-        ValueError: `engine="graphs"` with several ranks.
+    RogueNet with engine "graphs", as on a GPU: `GraphLearner`. Every other RogueNet: `FusedLearner`, which
+    computes with torch where the engine is torch. Every other policy: `TorchLearner`.
     """
-    graphs = isinstance(policy, RogueNet) and policy.engine.name == "graphs"
-    asked = isinstance(policy, RogueNet) and policy.settings.engine == "graphs"
-    if graphs and asked and ranks.size > 1:
-        raise ValueError(f"engine='graphs': expected one process, got {ranks.size}. Use engine='torch'")
-    if graphs and config.microbatch_size is None and ranks.size == 1:
-        assert isinstance(policy, RogueNet)
-        return GraphLearner(policy, optimizer, config)
-    if graphs and asked:
-        _log.warning("updates run without graphs: microbatch_size splits minibatches")
-    if isinstance(policy, RogueNet):
-        return FusedLearner(policy, optimizer, config, ranks)
-    return TorchLearner(policy, optimizer, config, ranks)
+    if not isinstance(policy, RogueNet):
+        return TorchLearner(policy, optimizer, config, ranks)
+    if policy.engine.name == "graphs":
+        return GraphLearner(policy, optimizer, config, ranks)
+    return FusedLearner(policy, optimizer, config, ranks)

@@ -61,11 +61,14 @@ def normalize_advantages(samples: Samples, ranks: Ranks = ALONE) -> Samples:
     To be done for a whole minibatch on all `ranks`, before it is split. A single step has no spread: its
     advantage is 0.
     """
-    advantages, own = ranks.concatenate(samples.advantages)
-    normalized = np.zeros_like(advantages)
-    if len(advantages) > 1:
-        normalize(advantages, normalized)
-    return replace(samples, advantages=normalized[own])
+    normalized = np.zeros_like(samples.advantages)
+    if ranks.size > 1:
+        size, mean, squares = ranks.spread(samples.advantages)
+        if size > 1:
+            normalized[:] = (samples.advantages - mean) / (math.sqrt(squares / (size - 1)) + 1e-8)
+    elif len(normalized) > 1:
+        normalize(samples.advantages, normalized)
+    return replace(samples, advantages=normalized)
 
 
 #: What is logged, in the order of the numbers that `loss_terms` returns.

@@ -28,8 +28,8 @@ class TorchLearner:
         config: PPOConfig,
         ranks: Ranks = ALONE,
     ) -> None:
-        self.policy, self.optimizer, self.config = policy, optimizer, config
-        self.ranks = ranks
+        self.policy, self.config, self.ranks = policy, config, ranks
+        self.optimizer = optimizer
         self.parameters = list(policy.parameters())
         self.frozen: Sequence[nn.Parameter] = ()
 
