@@ -23,6 +23,7 @@ from torch import distributed, nn
 
 from ..policies import Policy
 from ..policies.rogue_net import InputNorm
+from ..ragged.compiled import compiled
 from ..version import __version__
 
 _T = TypeVar("_T")
@@ -202,18 +203,40 @@ def rows_of_rank(active: NDArray[np.bool_], lanes: slice) -> NDArray[np.int64]:
     Rows are time-major: the steps of all environments at one time, those that are `active` (T, W), then those
     at the next.
     """
-    own = np.zeros_like(active)
-    own[:, lanes] = active[:, lanes]
-    is_own = own[active]
-    return np.where(is_own, np.cumsum(is_own) - 1, -1)
+    rows = np.empty(np.count_nonzero(active), np.int64)
+    _number_rows(active, lanes.start, lanes.stop, rows)
+    return rows
 
 
 def own_rows(rows_of_all: NDArray[np.int64] | None, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return this rank's samples among `rows` of all, by `rows_of_rank`; None: with one process all are."""
     if rows_of_all is None:
         return rows
-    own = rows_of_all[rows]
-    return own[own >= 0]
+    own = np.empty(len(rows), np.int64)
+    return own[: _take_own(rows_of_all, rows, own)].copy()
+
+
+@compiled(nogil=True)
+def _number_rows(active: Any, start: int, stop: int, rows: Any) -> None:
+    row = own = 0
+    for t in range(active.shape[0]):
+        for lane in range(active.shape[1]):
+            if active[t, lane]:
+                is_own = start <= lane < stop
+                rows[row] = own if is_own else -1
+                own += is_own
+                row += 1
+
+
+@compiled(nogil=True)
+def _take_own(rows_of_all: Any, rows: Any, own: Any) -> int:
+    """Write this rank's samples among `rows` into `own`; return how many they are."""
+    count = 0
+    for row in rows:
+        if rows_of_all[row] >= 0:
+            own[count] = rows_of_all[row]
+            count += 1
+    return count
 
 
 def num_ranks() -> int:
