@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,16 +51,18 @@ def network(samples: Samples, trainer: PPO, engine: str, options: dict[str, Any]
 
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("game", GAMES)
-@pytest.mark.parametrize("engine", ["torch", "graphs"])
+@pytest.mark.parametrize(("engine", "microbatch_size"), [("torch", None), ("graphs", None), ("graphs", 50)])
 @pytest.mark.parametrize(("device", "precision"), NUMBERS)
-def test_a_gradient_step(device: str, precision: str, engine: str, game: str, name: str) -> None:
+def test_a_gradient_step(
+    device: str, precision: str, engine: str, microbatch_size: int | None, game: str, name: str
+) -> None:
     trainer, samples = samples_of(game)
     exact = network(samples, trainer, "torch", NETWORKS[name])
     net = copy.deepcopy(network(samples, trainer, engine, NETWORKS[name]))
     exact.double()
-    config = {**vars(CONFIG), "device": device, "precision": precision}
+    options = {"device": device, "precision": precision, "microbatch_size": microbatch_size}
     expected = PPO(exact, trainer.venv, CONFIG).learner.step(samples, 0.01)
-    learner = PPO(net, trainer.venv, PPOConfig(**config)).learner
+    learner = PPO(net, trainer.venv, replace(CONFIG, **options)).learner
     tolerance = TOLERANCE[precision]
     for _ in range(2 if device == "cpu" else 5):  # on a GPU until graphs are captured and replayed
         state = copy.deepcopy(net.state_dict())
