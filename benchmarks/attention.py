@@ -1,6 +1,6 @@
 """Attention within steps of different lengths, at the sizes of reinforcement learning: ways of torch.
 
-    python benchmarks/attention.py [--steps 4096] [--json PATH]
+    python benchmarks/attention.py [--rows 5 10] [--heads 8] [--precisions float32] [--json PATH]
     python benchmarks/attention.py --cpu      a tiny version on the CPU, to see that it works
 
 Thousands of short sequences ("steps", 5 to 100 rows on average, skewed) with heads of width 8 to 32, forward
@@ -311,11 +311,16 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
+    parser.add_argument(
+        "--rows", nargs="+", type=int, default=[5, 10, 20, 40, 100], help="of a step, on average"
+    )
+    parser.add_argument("--heads", nargs="+", type=int, default=[8, 16, 32], help="widths of a head")
+    parser.add_argument("--precisions", nargs="+", default=["float32", "bfloat16"])
     parser.add_argument("--steps", type=int, default=4096, help="sequences")
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--peak", type=float, help="TFLOP/s of the device, for all precisions")
     parser.add_argument("--cpu", action="store_true", help="a tiny version, to see that it works")
-    parser.add_argument("--json", metavar="PATH", help="write the results there too")
+    parser.add_argument("--json", metavar="PATH", help="write the results there too, after each case")
     options = parser.parse_args()
     if not options.cpu and not torch.cuda.is_available():
         print("This machine has no GPU that torch can use, so nothing was measured.")
@@ -327,7 +332,7 @@ def main() -> None:
         device, name, steps, repeats = (
             torch.device("cuda"), torch.cuda.get_device_name(), options.steps, options.repeats,
         )  # fmt: skip
-        means, widths, dtypes = (5, 10, 20, 40, 100), (8, 16, 32), ("float32", "bfloat16")  # type: ignore[assignment]
+        means, widths, dtypes = options.rows, options.heads, options.precisions
     peaks = next((found for gpu, found in PEAKS.items() if gpu in name), {})
     print(name, "torch", torch.__version__, f"{steps} steps; µs forward / with backward (share of peak)")
     print("rows  d_head  dtype    ", "".join(f"{way:>26}" for way in options.ways))
@@ -354,11 +359,11 @@ def main() -> None:
                 print(
                     f"{mean:4}  {d_head:6}  {dtype:9}", "".join(f"{cell:>26}" for cell in cells), flush=True
                 )
+                if options.json:
+                    table = {"device": name, "torch": torch.__version__, "rows": results}
+                    Path(options.json).write_text(json.dumps(table, indent=1))
     for (way, dtype), message in failures.items():
         print(f"{way}, {dtype}: {message}")
-    if options.json:
-        table = {"device": name, "torch": torch.__version__, "rows": results}
-        Path(options.json).write_text(json.dumps(table, indent=1))
 
 
 if __name__ == "__main__":
