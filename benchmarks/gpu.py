@@ -275,9 +275,9 @@ def run_rank(options: argparse.Namespace) -> None:
 
 
 def run_ranks(options: argparse.Namespace) -> list[dict[str, Any]]:
-    chosen = [("cpu", 2)] if options.cpu else [("cuda", n) for n in options.ranks]
-    if not options.cpu:
-        chosen.append(("cpu", available_cores()))
+    chosen = [*(("cuda", n) for n in options.ranks), *(("cpu", n) for n in options.cpu_ranks)]
+    if options.cpu:
+        chosen = [("cpu", 2)]
     results = []
     for device, size in chosen:
         with socket.socket() as free:
@@ -367,7 +367,10 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--seconds", type=float, default=5.0, help="measured time per case of ppo")
     parser.add_argument("--workers", nargs="+", type=int, default=[8, 14], help="processes that step")
-    parser.add_argument("--ranks", nargs="+", type=int, default=[1, 4, 8, 14], help="processes that train")
+    parser.add_argument("--ranks", nargs="*", type=int, default=[1, 4, 8, 14], help="processes on the GPU")
+    parser.add_argument(
+        "--cpu-ranks", nargs="*", type=int, default=[available_cores()], help="processes without it"
+    )
     parser.add_argument("--updates", type=int, default=20, help="that are measured with ranks")
     parser.add_argument("--rank-on", metavar="DEVICE", help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, default=3, help="of sb3 on each device")
