@@ -3,23 +3,28 @@
     python rank_program.py ARGUMENT
 
 The argument is a JSON list of trainings: `folder`, `game`, `lanes` of all ranks, `updates`, `engine`, and
-options of `PPOConfig`, each perhaps a list of one for each rank.
+options of `PPOConfig`, each perhaps a list of one for each rank. "cuda" is a GPU that is none.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import entitize as ez
 import numpy as np
+import pytest
 import torch
 from entitize.policies import ActResult
 from entitize.ragged import concatenate
 from entitize.trainers import process_group
 from entitize.trainers.ranks import Ranks
+
+sys.path.append(str(Path(__file__).parents[1]))
+from pretend_gpu import pretend_gpu
 
 
 class LaneByLane(ez.RogueNet):
@@ -55,7 +60,7 @@ def train(
         ppo.collect()
         metrics.append(ppo.update())
     path = Path(folder) / f"{ranks.size}_{ranks.rank}"
-    arrays: dict[str, Any] = {name: tensor.numpy() for name, tensor in net.state_dict().items()}
+    arrays: dict[str, Any] = {name: tensor.cpu().numpy() for name, tensor in net.state_dict().items()}
     np.savez(path.with_suffix(".npz"), **arrays)
     told = {"metrics": metrics, "step": ppo.step, "finished": ppo.episodes.finished}
     path.with_suffix(".json").write_text(json.dumps(told))
@@ -64,4 +69,6 @@ def train(
 if __name__ == "__main__":
     with process_group() as all_ranks:
         for training in json.loads(sys.argv[1]):
-            train(all_ranks, **training)
+            is_gpu = training.get("device") == "cuda"
+            with pretend_gpu(pytest.MonkeyPatch()) if is_gpu else nullcontext():
+                train(all_ranks, **training)

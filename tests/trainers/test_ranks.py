@@ -62,6 +62,7 @@ TRAININGS: dict[str, dict[str, Any]] = {
         "microbatch_size": 2,
         "engine": "graphs",
     },
+    "a GPU": {"game": "MultiSnake", "minibatch_size": 64, "device": "cuda"},
     "torch": {"game": "CherryPick", "minibatch_size": 24, "microbatch_size": 5, "engine": "torch"},
 }
 
