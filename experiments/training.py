@@ -29,7 +29,7 @@ from ..trainers import (
     step_of,
 )
 from ..trainers.distributed import ActorError, ActorRollouts
-from ..trainers.learners import find_device
+from ..trainers.learners import check_precision, find_device
 from ..trainers.ranks import Ranks, num_ranks
 from ..trainers.rollout_source import RolloutSource
 from .actors import Actors, check_actors, ray_rollouts
@@ -62,9 +62,9 @@ def train(
         RunLockedError: another process trains this run.
         UserError: the folder contains a run already (or none, to resume), or something in it can't be used.
     """
-    if config.ppo.device != "auto":  # before the environments are made, which can take minutes
-        with user_errors(ValueError):
-            find_device(config.ppo.device)
+    with user_errors(ValueError):  # before the environments are made, which can take minutes
+        device = "cpu" if config.ppo.device == "auto" else config.ppo.device
+        check_precision(find_device(device), config.ppo.precision)
     if actors is None:  # before ranks meet: one that leaves in between is what the others would report
         _share(config.env, num_ranks())
     with process_group() as ranks:

@@ -53,8 +53,8 @@ class PPOConfig:
     """ε of AdamW."""
     weight_decay: float = 0.0
     """Decoupled weight decay of AdamW."""
-    max_grad_norm: float = 2.0
-    """Gradients are scaled down to this global norm."""
+    max_grad_norm: float | None = 2.0
+    """Gradients are scaled down to this global norm; None: not at all."""
 
     minibatch_size: int = 1024
     """Environment steps per gradient step, at most: a rollout is split into equal minibatches."""

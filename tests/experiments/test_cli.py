@@ -103,8 +103,10 @@ def test_a_run_folder_that_cannot_be_made_is_told(
 def test_a_device_that_torch_lacks_leaves_no_folder(
     entitize: Run, small: tuple[str, ...], tmp_path: Path
 ) -> None:
-    code, _, err = entitize("train", *small, "--ppo.device", "cuda:99", "--run", tmp_path / "run")
-    assert code == 2 and err.startswith("entitize: device='cuda:99': ") and not (tmp_path / "run").exists()
+    for flag, value in (("--ppo.device", "cuda:99"), ("--ppo.precision", "tf32")):
+        code, _, err = entitize("train", *small, flag, value, "--run", tmp_path / "run")
+        assert code == 2 and err.startswith(f"entitize: {flag[6:]}='{value}'")
+        assert not (tmp_path / "run").exists()
 
 
 # -- warm-up -------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -100,9 +101,9 @@ def small_network(seed: int) -> nn.Module:
     return nn.Sequential(nn.Linear(3, 5), nn.LayerNorm(5), nn.Linear(5, 2))
 
 
-@pytest.mark.parametrize("max_norm", [0.01, 1e6])
+@pytest.mark.parametrize("max_norm", [0.01, 1e6, None])
 @pytest.mark.parametrize("decay", [0.0, 0.1])
-def test_adamw_and_clipping_equal_torch(max_norm: float, decay: float) -> None:
+def test_adamw_and_clipping_equal_torch(max_norm: float | None, decay: float) -> None:
     """Also where a parameter has no gradient at times, and where the state of either goes on in the other."""
     ours, theirs = small_network(0), small_network(0)
     options: dict[str, Any] = {"lr": 0.01, "eps": 1e-5, "weight_decay": decay}
@@ -116,7 +117,8 @@ def test_adamw_and_clipping_equal_torch(max_norm: float, decay: float) -> None:
             gradient = torch.randn(a.shape, generator=generator)
             a.grad, b.grad = (None, None) if (step + index) % 4 == 0 else (gradient.clone(), gradient)
         norm = clip_gradients(list(ours.parameters()), max_norm)
-        assert norm == pytest.approx(float(nn.utils.clip_grad_norm_(theirs.parameters(), max_norm)), rel=1e-6)
+        limit = math.inf if max_norm is None else max_norm
+        assert norm == pytest.approx(float(nn.utils.clip_grad_norm_(theirs.parameters(), limit)), rel=1e-6)
         mine.step()
         torchs.step()
         if step == 5:

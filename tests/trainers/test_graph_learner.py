@@ -52,7 +52,7 @@ def assert_same_training(one: PPO, other: PPO, updates: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"joint_log_prob": True, "clip_vloss": False}, {"norm_adv": False, "anneal_lr": False}]
+    "options", [{}, {"joint_log_prob": True, "clip_vloss": False}, {"norm_adv": False, "max_grad_norm": None}]
 )
 def test_updates_are_those_of_ragged_minibatches(options: Any) -> None:
     config = replace(CONFIG, **options)

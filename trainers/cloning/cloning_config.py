@@ -51,8 +51,8 @@ class BehaviorCloningConfig:
     """Of AdamW."""
     weight_decay: float = 0.0
     """Of AdamW."""
-    max_grad_norm: float = 0.5
-    """Gradients are scaled down to this norm."""
+    max_grad_norm: float | None = 0.5
+    """Gradients are scaled down to this norm; None: not at all."""
     illegal: Illegal = "raise"
     """Handling of recorded actions that are masked: "raise", or "drop" their steps."""
     seed: int = 1

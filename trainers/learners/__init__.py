@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .losses import normalize_advantages as normalize_advantages
     from .losses import ppo_losses as ppo_losses
     from .optimizer import AdamW as AdamW
+    from .optimizer import check_precision as check_precision
     from .optimizer import clip_gradients as clip_gradients
     from .optimizer import find_device as find_device
     from .optimizer import make_optimizer as make_optimizer

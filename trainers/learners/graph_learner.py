@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, cast
 from weakref import ref
@@ -132,7 +133,8 @@ class GraphLearner(TorchLearner):
         self.optimizer.zero_grad(set_to_none=True)
         total.backward()
         forget_gradients(self.frozen)
-        norm = nn.utils.clip_grad_norm_(self.parameters, self.config.max_grad_norm)
+        limit = self.config.max_grad_norm
+        norm = nn.utils.clip_grad_norm_(self.parameters, math.inf if limit is None else limit)
         self.optimizer.step()
         return torch.cat([numbers, norm.detach().to(numbers.dtype).reshape(1)])
 

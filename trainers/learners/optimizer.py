@@ -96,6 +96,18 @@ def find_device(name: str) -> torch.device:
     return device
 
 
+def check_precision(device: torch.device, precision: str) -> None:
+    """Check that `device` has `precision`.
+
+    Raises:
+        ValueError: only GPUs have it.
+    """
+    if device.type == "cpu" and precision != "float32":
+        raise ValueError(
+            f"precision={precision!r} is for GPUs, and the policy is on the CPU, which computes in float32"
+        )
+
+
 def place(module: nn.Module, device: str, precision: str = "float32") -> torch.device:
     """Move a policy to `device` and return it; with "auto" the policy stays where it is.
 
@@ -106,10 +118,7 @@ def place(module: nn.Module, device: str, precision: str = "float32") -> torch.d
         module.to(find_device(device))
     parameter = next(module.parameters(), None)
     placed = torch.device("cpu") if parameter is None else parameter.device
-    if placed.type == "cpu" and precision != "float32":
-        raise ValueError(
-            f"precision={precision!r} is for GPUs, and the policy is on the CPU, which computes in float32"
-        )
+    check_precision(placed, precision)
     return placed
 
 
@@ -158,11 +167,12 @@ def own_optimizer(
     return optimizer
 
 
-def clip_gradients(parameters: Sequence[Tensor], max_norm: float) -> float:
+def clip_gradients(parameters: Sequence[Tensor], max_norm: float | None) -> float:
     """Scale all gradients so that their global norm is at most `max_norm`; return the norm before.
 
-    Same contract as `nn.utils.clip_grad_norm_`.
+    Same contract as `nn.utils.clip_grad_norm_`; None: leave them as they are.
     """
+    max_norm = math.inf if max_norm is None else max_norm
     gradients = [p.grad for p in parameters if p.grad is not None]
     if not are_plain(gradients):
         return float(nn.utils.clip_grad_norm_(parameters, max_norm))
