@@ -48,9 +48,19 @@ class Ranks:
 
     @classmethod
     def current(cls) -> Ranks:
-        """Return those of the default process group; without one, this process alone."""
+        """Return those of the default process group; without one, this process alone.
+
+        Raises:
+            ValueError: the group can't exchange what lies in the host's memory.
+        """
         if not (distributed.is_available() and distributed.is_initialized()):
             return cls()
+        backends = distributed.get_backend_config()
+        if "cpu:" not in backends:
+            raise ValueError(
+                f"process group: expected a backend for the CPU, got {backends!r}. Use"
+                " torch.distributed.init_process_group('gloo')"
+            )
         return cls(distributed.get_rank(), distributed.get_world_size())
 
     @property

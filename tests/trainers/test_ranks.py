@@ -13,6 +13,7 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
+import torch
 from entitize.trainers import PPO, NonFiniteError, PPOConfig, Samples, read_metrics
 from entitize.trainers.ranks import Ranks
 
@@ -158,6 +159,13 @@ def trainer(seed: int, lanes: int = 4) -> PPO:
     venv = ez.make_vec("MultiSnake", lanes)
     net = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1)
     return PPO(net, venv, PPOConfig(num_steps=8, minibatch_size=16, seed=seed))
+
+
+def test_a_group_that_only_gpus_can_talk_in_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_backend_config", lambda: "cuda:nccl")
+    with raises(ValueError, "process group", "cuda:nccl", "gloo"):
+        trainer(0)
 
 
 def test_a_policy_of_several_ranks_is_trained_alone() -> None:
