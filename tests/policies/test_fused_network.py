@@ -115,7 +115,7 @@ def assert_alike(
 @pytest.mark.full
 def test_rounds_about_as_much_as_torch() -> None:
     ours, torchs = [], []
-    for seed in range(12):
+    for seed in range(24):
         space = make_space(3, 6, ["move", "aim", "speed"], 1)
         batch = sampled_batch(space, 6, seed)
         fused, exact = make_nets(space, batch, d_model=[32, 128][seed % 2], n_head=1, n_layer=1 + seed % 3)
