@@ -12,7 +12,7 @@ A sample is one environment step. Four parts:
   environments, in this process and shared between worker processes (`--workers`). Gathers of minibatches
   use up to eight threads;
 - ranks: several processes that train one policy (MultiSnake, d_model 16), each in 16,384 environments of its
-  own, with one process's minibatch times their number: on the GPU that they share, and on the cores alone;
+  own, with 32,768 of its steps in each minibatch: on the GPU that they share, and on the cores alone;
 - sb3: Stable-Baselines3's PPO with `ez.sb3.RogueNetPolicy`, d_model 128, on the GPU and on the CPU in turn.
 
 The first updates (compilation, capture of CUDA graphs) are left out. Times are of the host's clock; the
@@ -292,9 +292,14 @@ def run_ranks(options: argparse.Namespace) -> list[dict[str, Any]]:
             )
             for rank in range(size)
         ]
-        found = json.loads(processes[0].communicate()[0])
+        while any(process.poll() is None for process in processes):
+            if any(process.poll() for process in processes):  # the others would wait for it
+                for process in processes:
+                    process.kill()
+            time.sleep(0.1)
         if any(process.wait() for process in processes):
             raise RuntimeError(f"{size} ranks: expected all to end well; see above")
+        found = json.loads(processes[0].communicate()[0])
         split = "  ".join(f"{part} {us * size:.2f}" for part, us in found["microseconds"].items())
         print(
             f"{size:3} ranks on {device}: {found['samples_per_second']:,.0f} samples/s"
@@ -367,11 +372,17 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--seconds", type=float, default=5.0, help="measured time per case of ppo")
     parser.add_argument("--workers", nargs="+", type=int, default=[8, 14], help="processes that step")
-    parser.add_argument("--ranks", nargs="*", type=int, default=[1, 4, 8, 14], help="processes on the GPU")
     parser.add_argument(
-        "--cpu-ranks", nargs="*", type=int, default=[available_cores()], help="processes without it"
+        "--ranks", nargs="*", type=int, default=[1, 4, 8, 14], help="processes that share the GPU, for ranks"
     )
-    parser.add_argument("--updates", type=int, default=20, help="that are measured with ranks")
+    parser.add_argument(
+        "--cpu-ranks",
+        nargs="*",
+        type=int,
+        default=[available_cores()],
+        help="processes that train on the CPU, for ranks",
+    )
+    parser.add_argument("--updates", type=int, default=20, help="updates to measure, for ranks")
     parser.add_argument("--rank-on", metavar="DEVICE", help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, default=3, help="of sb3 on each device")
     parser.add_argument("--cpu", action="store_true", help="a tiny version, to see that it works")

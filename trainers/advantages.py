@@ -5,7 +5,7 @@ Shape alphabet: T steps, E environments.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from ..envs import EntityBatch
 from ..ragged.compiled import compiled
 from .lanes import Shown
-from .ranks import ALONE, Ranks
 from .runs.guard import check_lanes
 
 
@@ -180,8 +179,24 @@ def next_values(
     return values
 
 
-def explained_variance(values: NDArray[Any], returns: NDArray[Any], ranks: Ranks = ALONE) -> float | None:
-    """1 − Var(returns − values) / Var(returns) over all `ranks`: 1 is perfect, 0 a constant's; None: returns
-    don't vary."""
-    (_, _, total), (_, _, left) = ranks.spread(returns), ranks.spread(returns - values)
-    return 1.0 - left / total if total else None
+#: How many numbers there are, their mean, and the sum of their squared distances from it.
+Moments = tuple[int, float, float]
+
+
+def moments(numbers: NDArray[Any]) -> Moments:
+    """Return the moments of `numbers` (B,) in float64; (0, 0, 0) without numbers."""
+    if not len(numbers):
+        return 0, 0.0, 0.0
+    exact = np.asarray(numbers, np.float64)
+    mean = float(exact.mean())
+    return len(exact), mean, float(np.square(exact - mean).sum())
+
+
+def explained_variance(
+    values: NDArray[Any],
+    returns: NDArray[Any],
+    moments_of: Callable[[NDArray[Any]], Moments] = moments,
+) -> float | None:
+    """1 − Var(returns − values) / Var(returns): 1 is perfect, 0 a constant's; None: returns don't vary."""
+    (_, _, total), (_, _, residual) = moments_of(returns), moments_of(returns - values)
+    return 1.0 - residual / total if total else None

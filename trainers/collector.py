@@ -131,11 +131,11 @@ class Collector:
                 self.reward_normalizer.forget_running(rollout.renewed)
         parts = zip(*self.ranks.gather((rollout.rewards, rollout.ended, rollout.active)), strict=True)
         rewards, ended, active = (np.concatenate(part, 1) for part in parts)  # each (T, W)
-        some = None if active.all() else active
+        is_partial = not active.all()
         for t in range(len(rewards)):
-            self.episodes.record(rewards[t], ended[t], None if some is None else some[t])
+            self.episodes.record(rewards[t], ended[t], active[t] if is_partial else None)
         self.rows = rows_of_rank(active, self.lanes) if self.ranks.size > 1 else None
         if self.reward_normalizer is None:
             return rollout.rewards
-        normalized = self.reward_normalizer.normalize(rewards, ended, some)
+        normalized = self.reward_normalizer.normalize(rewards, ended, active if is_partial else None)
         return np.ascontiguousarray(normalized[:, self.lanes])

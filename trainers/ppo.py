@@ -308,7 +308,7 @@ class PPO:
         self.ranks.check_policy(self.policy)
         self.updates += 1
         self.clock.lap("update")
-        explained = explained_variance(samples.values, samples.returns, self.ranks)
+        explained = explained_variance(samples.values, samples.returns, self.ranks.moments)
         if explained is not None:
             metrics["losses/explained_variance"] = explained
         if self.collector.reward_normalizer is not None:

@@ -25,6 +25,7 @@ from ..policies import Policy
 from ..policies.rogue_net import InputNorm
 from ..ragged.compiled import compiled
 from ..version import __version__
+from .advantages import Moments, moments
 
 _T = TypeVar("_T")
 
@@ -55,13 +56,13 @@ class Ranks:
         """
         if not (distributed.is_available() and distributed.is_initialized()):
             return cls()
-        backends = distributed.get_backend_config()
-        if "cpu:" not in backends:
+        backends, size = distributed.get_backend_config(), distributed.get_world_size()
+        if size > 1 and "cpu:" not in backends:
             raise ValueError(
                 f"process group: expected a backend for the CPU, got {backends!r}. Use"
                 " torch.distributed.init_process_group('gloo')"
             )
-        return cls(distributed.get_rank(), distributed.get_world_size())
+        return cls(distributed.get_rank(), size)
 
     @property
     def is_first(self) -> bool:
@@ -96,14 +97,11 @@ class Ranks:
         start = sum(map(len, arrays[: self.rank]))
         return np.concatenate(arrays), slice(start, start + len(array))
 
-    def spread(self, numbers: NDArray[Any]) -> tuple[int, float, float]:
-        """Return how many numbers (B,) all ranks have, their mean, and the sum of their squared distances
-        from it, in float64; (0, 0, 0) without numbers."""
-        mean = float(np.mean(numbers, dtype=np.float64)) if len(numbers) else 0.0
-        own = len(numbers), mean, float(np.square(numbers - mean, dtype=np.float64).sum())
+    def moments(self, numbers: NDArray[Any]) -> Moments:
+        """Return the moments of the numbers of all ranks together."""
         if self.size == 1:
-            return own
-        counts, means, squares = np.array(self.gather(own)).T
+            return moments(numbers)
+        counts, means, squares = np.array(self.gather(moments(numbers))).T
         mean = float(counts @ means / max(counts.sum(), 1))
         return int(counts.sum()), mean, float(squares.sum() + counts @ (means - mean) ** 2)
 

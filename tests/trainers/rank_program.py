@@ -3,7 +3,7 @@
     python rank_program.py ARGUMENT
 
 The argument is a JSON list of trainings: `folder`, `game`, `lanes` of all ranks, `updates`, `engine`, and
-options of `PPOConfig`, each perhaps a list of one for each rank. "cuda" is a GPU that is none.
+options of `PPOConfig`, each perhaps a list of one for each rank. "cuda" is a pretended GPU.
 """
 
 from __future__ import annotations

@@ -165,6 +165,64 @@ def test_split_minibatches(microbatch_size: int, is_graphed: bool, monkeypatch: 
     assert (sum(map(len, captures)) > 6) is is_graphed
 
 
+@pytest.mark.parametrize("microbatch_size", [None, 48])
+def test_graphs_are_not_used_once_a_part_is_frozen(
+    microbatch_size: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    captures = stand_in_for_graphs(monkeypatch)
+    trainer = trainer_of(replace(CONFIG, microbatch_size=microbatch_size), True)
+    learner_of(trainer).graphs.captures = True
+    for is_learning in (True, False, True):
+        before, weights = len(captures), trainer.policy.value_head.proj.weight.clone()
+        trainer.policy.value_head.requires_grad_(is_learning)
+        trainer.collect()
+        trainer.update()
+        assert len(captures) > before
+        assert torch.equal(weights, trainer.policy.value_head.proj.weight) is not is_learning
+
+
+@pytest.mark.parametrize("microbatch_size", [None, 48])
+def test_hooks_of_parameters_run_at_each_step(
+    microbatch_size: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in_for_graphs(monkeypatch)
+    trainer, calls = trainer_of(replace(CONFIG, microbatch_size=microbatch_size), True), []
+    learner, samples = learner_of(trainer), trainer.collect()
+    learner.graphs.captures = True
+    minibatch = samples.gather(np.arange(48))
+    for is_hooked in (False, True):
+        if is_hooked:
+            trainer.policy.value_head.proj.weight.register_post_accumulate_grad_hook(calls.append)
+        for _ in range(5):
+            learner.step(minibatch, 0.01)
+        learner.read()
+        assert len(calls) == 5 * is_hooked
+
+
+class Momentum(torch.optim.Optimizer):
+    """Replaces its state at each step."""
+
+    def __init__(self, parameters: Any) -> None:
+        super().__init__(parameters, {"lr": 0.01})
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        for p in self.param_groups[0]["params"]:
+            if p.grad is not None:
+                self.state[p]["mean"] = 0.9 * self.state[p].get("mean", 0.0) + p.grad
+                p -= 0.01 * self.state[p]["mean"]
+
+
+def test_gradients_are_captured_whatever_the_optimizer_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    captures = stand_in_for_graphs(monkeypatch)
+    graphed, plain = trainer_of(replace(CONFIG, microbatch_size=24), True), trainer_of(CONFIG, False)
+    for trainer in (graphed, plain):
+        trainer.optimizer = Momentum(trainer.policy.parameters())
+    learner_of(graphed).graphs.captures = True
+    assert_same_training(graphed, plain, 2)
+    assert sum(map(len, captures)) > 6
+
+
 def test_networks_without_fixed_shapes_are_left_to_torch(caplog: pytest.LogCaptureFixture) -> None:
     trainer = trainer_of(CONFIG, False)
     net = RogueNet(

@@ -63,7 +63,7 @@ TRAININGS: dict[str, dict[str, Any]] = {
         "microbatch_size": 2,
         "engine": "graphs",
     },
-    "a GPU": {"game": "MultiSnake", "minibatch_size": 64, "device": "cuda"},
+    "a pretended GPU": {"game": "MultiSnake", "minibatch_size": 64, "device": "cuda"},
     "torch": {"game": "CherryPick", "minibatch_size": 24, "microbatch_size": 5, "engine": "torch"},
 }
 
@@ -164,6 +164,7 @@ def trainer(seed: int, lanes: int = 4) -> PPO:
 def test_a_group_that_only_gpus_can_talk_in_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.distributed, "get_backend_config", lambda: "cuda:nccl")
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
     with raises(ValueError, "process group", "cuda:nccl", "gloo"):
         trainer(0)
 

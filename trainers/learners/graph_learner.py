@@ -57,8 +57,8 @@ class GraphLearner(TorchLearner):
         self._capacities = Capacities()
         self._staging = Staging(self.form.device)
         self._packings: dict[Capacity, Packing] = {}
-        #: By capacity: the parameters that its gradients belong to.
-        self._moved: dict[Capacity, list[nn.Parameter]] = {}
+        #: The parameters that get gradients, by capacity.
+        self._with_gradients: dict[Capacity, list[nn.Parameter]] = {}
         #: Those of an update that an error ended are dropped with it.
         self._unread: list[ref[_Numbers]] = []
 
@@ -70,14 +70,14 @@ class GraphLearner(TorchLearner):
     @optimizer.setter
     def optimizer(self, optimizer: Optimizer) -> None:
         self._optimizer = optimizer
-        is_held = self.form.device.type == "cpu" or is_capturable(optimizer)
-        self.is_whole = is_held and self.ranks.size == 1 and self.config.microbatch_size is None
+        is_fit = self.form.device.type == "cpu" or is_capturable(optimizer)
+        self.is_whole = is_fit and self.ranks.size == 1 and self.config.microbatch_size is None
         function = self._make_step if self.is_whole else self._differentiate
         self.graphs = Graphs(function, self.form.device, self._token)
 
     def step(self, minibatch: Samples, ent_coef: float) -> Mapping[str, float]:
         """Start one gradient step; reading the numbers waits for it. See `Learner.step`."""
-        if not self.is_whole:
+        if not (self.is_whole and self._is_ready()):
             return super().step(minibatch, ent_coef)
         counts = count(minibatch, self.config.joint_log_prob)
         if self.config.norm_adv:
@@ -89,15 +89,21 @@ class GraphLearner(TorchLearner):
 
     def differentiate(self, part: Samples, counts: Counts, ent_coef: float) -> dict[str, float]:
         """Add the gradients of a part of a minibatch; return its share of the losses."""
-        if not len(part):  # this rank has no step of the minibatch
-            return dict.fromkeys(NUMBERS, 0.0)
+        if not self._is_ready():
+            return super().differentiate(part, counts, ent_coef)
         capacity, result = self._run(part, counts, ent_coef)
-        moved = self._moved[capacity]
-        *gradients, numbers = result.split([*(p.numel() for p in moved), len(NUMBERS)])
-        for parameter, flat in zip(moved, gradients, strict=True):
+        found = self._with_gradients[capacity]
+        *gradients, numbers = result.split([*(p.numel() for p in found), len(NUMBERS)])
+        for parameter, flat in zip(found, gradients, strict=True):
             gradient = flat.view_as(parameter).to(parameter.dtype)
             parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
         return dict(zip(NUMBERS, numbers.tolist(), strict=True))
+
+    def _is_ready(self) -> bool:
+        """Return False where torch has to compute: modules have changed, or parameters have hooks."""
+        if self.policy.engine.name != "graphs":
+            return False
+        return not any(p._backward_hooks or p._post_accumulate_grad_hooks for p in self.parameters)
 
     def _run(self, part: Samples, counts: Counts, ent_coef: float) -> tuple[Capacity, Tensor]:
         """Send a minibatch or a part of one; return its capacity, and what the graphs' function returns."""
@@ -139,12 +145,12 @@ class GraphLearner(TorchLearner):
         return torch.cat([numbers, norm.detach().to(numbers.dtype).reshape(1)])
 
     def _differentiate(self, capacity: Capacity, block: Tensor) -> Tensor:
-        """Return all gradients behind each other, then `NUMBERS`; the parameters keep theirs."""
+        """Return all gradients behind each other, then `NUMBERS`; each `grad` stays as it was."""
         total, numbers = self._losses(capacity, block)
         parameters = [parameter for parameter in self.parameters if parameter.requires_grad]
         gradients = torch.autograd.grad(total, parameters, allow_unused=True)
         found = [(p, g) for p, g in zip(parameters, gradients, strict=True) if g is not None]
-        self._moved[capacity] = [parameter for parameter, _ in found]
+        self._with_gradients[capacity] = [parameter for parameter, _ in found]
         return torch.cat([*(gradient.flatten().to(numbers.dtype) for _, gradient in found), numbers])
 
     def _losses(self, capacity: Capacity, block: Tensor) -> tuple[Tensor, Tensor]:
@@ -160,13 +166,16 @@ class GraphLearner(TorchLearner):
         return self._packings[capacity]
 
     def _token(self) -> Hashable:
-        """Identity of all that a graph holds on to: parameters, which of them are frozen, the optimizer's
-        state, which is replaced when it is loaded, and how the value's loss is computed."""
+        """Identity of all that a graph holds on to: parameters, which of them learn, how the value's loss is
+        computed, and the optimizer's state, which is replaced when it is loaded."""
+        held = self.form.token(), tuple(p.requires_grad for p in self.parameters), self.config.clip_vloss
+        if not self.is_whole:
+            return held
         states = [self.optimizer.state.get(p, {}) for p in self.parameters]
         moments = [m.data_ptr() for state in states for m in state.values() if isinstance(m, Tensor)]
         rates = [group["lr"] for group in self.optimizer.param_groups]
-        held = [rate.data_ptr() for rate in rates if isinstance(rate, Tensor)]
-        return self.form.token(), tuple(moments), tuple(held), len(self.frozen), self.config.clip_vloss
+        places = [rate.data_ptr() for rate in rates if isinstance(rate, Tensor)]
+        return held, tuple(moments), tuple(places), len(self.frozen)
 
 
 class _Numbers(Mapping[str, float]):

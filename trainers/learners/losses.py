@@ -63,7 +63,7 @@ def normalize_advantages(samples: Samples, ranks: Ranks = ALONE) -> Samples:
     """
     normalized = np.zeros_like(samples.advantages)
     if ranks.size > 1:
-        size, mean, squares = ranks.spread(samples.advantages)
+        size, mean, squares = ranks.moments(samples.advantages)
         if size > 1:
             normalized[:] = (samples.advantages - mean) / (math.sqrt(squares / (size - 1)) + 1e-8)
     elif len(normalized) > 1:
