@@ -308,8 +308,8 @@ class PPO:
         self.ranks.check_policy(self.policy)
         self.updates += 1
         self.clock.lap("update")
-        explained = explained_variance(samples.values, samples.returns, self.ranks.moments)
-        if explained is not None:
+        values, returns = samples.values, samples.returns
+        if (explained := explained_variance(values, returns, self.ranks.moments)) is not None:
             metrics["losses/explained_variance"] = explained
         if self.collector.reward_normalizer is not None:
             metrics["charts/reward_deviation"] = self.collector.reward_normalizer.deviation
