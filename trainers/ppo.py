@@ -136,7 +136,6 @@ class PPO:
     def _join_ranks(self) -> None:
         """Take over the state of rank 0."""
         tensors, metadata = capture(self)
-        tensors = {group: {n: t.cpu() for n, t in parts.items()} for group, parts in tensors.items()}
         state = Checkpoint(Path("of rank 0"), tensors, {"step": self.step, **metadata})
         state = self.ranks.from_first(state)
         if not self.ranks.is_first:

@@ -192,7 +192,7 @@ def derived_seed(seed: int, step: int) -> int:
 
 
 def capture(trainer: Trainer) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
-    """Return the tensors and the metadata of a checkpoint of `trainer` at this moment."""
+    """Return the tensors, on the host, and the metadata of a checkpoint of `trainer` at this moment."""
     collector = trainer.collector
     tensors = {
         "policy": dict(trainer.policy.state_dict()),
@@ -221,7 +221,8 @@ def capture(trainer: Trainer) -> tuple[dict[str, dict[str, Tensor]], dict[str, A
     }
     if isinstance(trainer.venv, EvolvingVectorEnv):
         metadata[TRAINING_STATE] = trainer.venv.get_training_state()
-    return tensors, metadata
+    on_host = {group: {name: t.cpu() for name, t in parts.items()} for group, parts in tensors.items()}
+    return on_host, metadata
 
 
 def restore(trainer: Trainer, checkpoint: Checkpoint) -> Shown | None:
