@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -22,13 +24,20 @@ def lane_seeds(seed: Seeds, num_envs: int) -> list[int | None]:
     elif isinstance(seed, str) or not isinstance(seed, Iterable):
         raise ValueError(f"seed: expected a whole number, or one for each env, got {seed!r}")
     else:
-        seeds = [None if value is None else int(value) for value in seed]
+        seeds = [None if value is None else _whole(value) for value in seed]
     if len(seeds) != num_envs:
         raise ValueError(f"seed: expected {num_envs} seeds for {num_envs} envs, got {len(seeds)} seeds")
     given = [value for value in seeds if value is not None]
     if given and min(given) < 0:
         raise ValueError(f"seed: expected no negative number, got {min(given)}")
     return seeds
+
+
+def _whole(value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ValueError(f"seed: expected whole numbers, got {value!r}") from None
 
 
 def lane_generators(

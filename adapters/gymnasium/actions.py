@@ -52,14 +52,17 @@ def take_apart(
         return _Box(space, name, env)
     if isinstance(space, spaces.Dict):
         return _Composite(
-            {k: take_apart(p, env, None, (*path, k), per_entity) for k, p in space.spaces.items()}, dict
+            {k: take_apart(p, env, None, (*path, k), per_entity) for k, p in space.spaces.items()}, dict, env
         )
     if isinstance(space, spaces.Tuple):
         parts = {i: take_apart(p, env, None, (*path, str(i)), per_entity) for i, p in enumerate(space.spaces)}
-        return _Composite(parts, tuple)
+        return _Composite(parts, tuple, env)
     if isinstance(space, spaces.OneOf):
         return _OneOf(
-            space, name, {i: take_apart(p, env, None, (*path, str(i))) for i, p in enumerate(space.spaces)}
+            space,
+            name,
+            {i: take_apart(p, env, None, (*path, str(i))) for i, p in enumerate(space.spaces)},
+            env,
         )
     where = "".join(f"[{key!r}]" for key in path)
     raise ViewError(
@@ -224,9 +227,16 @@ class _Box(ActionPart):
 class _Composite(ActionPart):
     """Dict and Tuple: the actions of the parts."""
 
-    def __init__(self, parts: Mapping[Any, ActionPart], kind: type) -> None:
+    def __init__(self, parts: Mapping[Any, ActionPart], kind: type, env: str) -> None:
         self.parts, self.kind = parts, kind
-        self.names: dict[str, ActionSpace] = {n: a for part in parts.values() for n, a in part.names.items()}
+        self.names: dict[str, ActionSpace] = {}
+        for key, part in parts.items():
+            if twice := [name for name in part.names if name in self.names]:
+                raise ViewError(
+                    f"{env}: action {twice[0]!r}: expected one part of the action space of this name, got"
+                    f" another in {key!r}. Rename a key of the space"
+                )
+            self.names |= part.names
         self.owned = {n: owned for part in parts.values() for n, owned in part.owned.items()}
 
     def decode(self, choices: Choices) -> Any:
@@ -260,8 +270,8 @@ class _Composite(ActionPart):
 class _OneOf(_Composite):
     """A choice of the alternative, and an action for each alternative; only that of the chosen one counts."""
 
-    def __init__(self, space: spaces.OneOf, name: str, parts: Mapping[int, ActionPart]) -> None:
-        super().__init__(parts, tuple)
+    def __init__(self, space: spaces.OneOf, name: str, parts: Mapping[int, ActionPart], env: str) -> None:
+        super().__init__(parts, tuple, env)
         self.space, self.choice = space, name
         self.names = {name: GlobalCategorical([str(i) for i in parts]), **self.names}
 

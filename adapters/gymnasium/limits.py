@@ -93,12 +93,12 @@ class Limit:
         Raises:
             ObservationError: there is too much and `beyond` is "error".
         """
-        entities = observation["entities"]
+        entities = observation.get("entities", {})  # no key without entity types
         kept = {name: self._kept(name, entities, rng) for name in self.space.entities}
         dropped = {name: len(entities[name]) - len(places) for name, places in kept.items()}
         starts = np.cumsum([0, *(len(entities[name]) for name in self.space.entities)])
         indices = np.concatenate(
-            [places + start for places, start in zip(kept.values(), starts, strict=False)]
+            [np.zeros(0, np.int64), *(p + start for p, start in zip(kept.values(), starts, strict=False))]
         )
         if not any(dropped.values()):
             rows = {

@@ -21,8 +21,8 @@ from ...envs import (
     ObservationError,
 )
 from ...envs.returned import env_name, lane_flags
-from ...envs.seeds import Seeds
-from ...envs.vector.infos import is_lane_mask, merge_infos
+from ...envs.seeds import Seeds, lane_seeds
+from ...envs.vector.infos import is_lane_mask, lane_values, merge_infos
 from ...envs.vector.vector_env import Actions, StepResult
 from ...ragged import RaggedArray
 from .dict_observations import checked_dicts, explain_workers, given_env, read_as_dicts
@@ -104,7 +104,10 @@ class WrappedVectorEnv(EntityVectorEnv):
         return self._translation.view
 
     def _seeds(self, seed: Seeds) -> Seeds:
-        return seed  # the wrapped environment's to understand
+        if seed is None:
+            return None
+        seeds = lane_seeds(seed, self.num_envs)
+        return int(seed) if isinstance(seed, (int, np.integer)) else seeds
 
     def _reset(self, seed: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
         try:
@@ -196,7 +199,7 @@ class WrappedVectorEnv(EntityVectorEnv):
             envs = self.venv.unwrapped.envs  # type: ignore[attr-defined]
             sources["env"] = [given_env(envs[lane]) for lane in lanes]
         if "info" in self._translation.sources:
-            sources["info"] = [lane_info(info, lane) for lane in lanes]
+            sources["info"] = [lane_info(info, lane, self.num_envs) for lane in lanes]
         return sources
 
     def _render(self) -> tuple[Any, ...] | None:
@@ -244,14 +247,33 @@ def _resets_single_lanes(venv: VectorEnv[Any, Any, Any], mode: AutoresetMode) ->
 
 
 class _KeptOptions(dict[str, Any]):
-    """Options that stay when they are popped.
+    """Options that can still be asked for when they were popped.
 
     `SyncVectorEnv` (Gymnasium 1.4) takes the mask out of the dict in which the wrappers around it look for it
-    afterwards, so that `RecordEpisodeStatistics` would forget the statistics of all lanes.
+    afterwards, so that `RecordEpisodeStatistics` would forget the statistics of all lanes. The environments
+    inside get the same dict: it no longer lists the mask.
     """
 
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        super().__init__(options)
+        self._popped: dict[str, Any] = {}
+
     def pop(self, key: str, *default: Any) -> Any:
-        return self.get(key, *default)
+        if super().__contains__(key):
+            self._popped[key] = super().pop(key)
+        return self._popped.get(key, *default)
+
+    def __contains__(self, key: object) -> bool:
+        return super().__contains__(key) or key in self._popped
+
+    def __missing__(self, key: str) -> Any:
+        return self._popped[key]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return super().get(key, self._popped.get(key, default))
+
+    def __reduce__(self) -> Any:
+        return dict, (dict(self),)
 
 
 def _example(venv: VectorEnv[Any, Any, Any]) -> tuple[gymnasium.Env[Any, Any] | None, bool]:
@@ -286,17 +308,19 @@ def _check_environments_are_here(name: str, venv: VectorEnv[Any, Any, Any], insi
 _FINAL = ("final_obs", "final_info", "_final_obs", "_final_info")
 
 
-def lane_info(info: Mapping[str, Any], lane: int) -> dict[str, Any]:
+def lane_info(info: Mapping[str, Any], lane: int, num_envs: int) -> dict[str, Any]:
     """Return one lane's info from merged infos, where `_key` says which lanes have `key`.
 
-    What an episode that ended left behind (`final_obs`, `final_info`) is no part of it.
+    A value without an entry for each lane holds for all of them. What an episode that ended left behind
+    (`final_obs`, `final_info`) is no part of it.
     """
     own: dict[str, Any] = {}
     for key, values in info.items():
         flags = info.get(f"_{key}")
         if key in _FINAL or is_lane_mask(key, info) or (flags is not None and not flags[lane]):
             continue
-        own[key] = lane_info(values, lane) if isinstance(values, Mapping) else values[lane]
+        is_nested = isinstance(values, Mapping)
+        own[key] = lane_info(values, lane, num_envs) if is_nested else lane_values(values, num_envs)[lane]
     return own
 
 
@@ -329,10 +353,10 @@ def _merged(step: Mapping[str, Any], reset: Mapping[str, Any], ended: NDArray[np
         there = np.asarray(reset.get(flag, ended), bool)
         if key not in step:
             merged[key], merged[flag] = value, there
-        elif isinstance(value, Mapping):
+        elif isinstance(value, Mapping) and isinstance(step[key], Mapping):
             merged[key], merged[flag] = _merged(step[key], value, ended), there | step.get(flag, ~ended)
         else:
-            merged[key] = _replaced(np.asarray(step[key]), np.asarray(value), there)
+            merged[key] = _replaced(_column(step[key], len(ended)), _column(value, len(ended)), there)
             merged[flag] = np.where(ended, there, step.get(flag, ~ended))
     return merged
 
@@ -350,6 +374,17 @@ def _forgotten(
         elif isinstance(value, Mapping):
             kept[key] = _forgotten(value, reset[key], ended)
     return kept
+
+
+def _column(value: Any, num_envs: int) -> NDArray[Any]:
+    """Return what merged infos have under a key with an entry for each lane."""
+    values = lane_values(value, num_envs)
+    if isinstance(values, np.ndarray):
+        return values
+    column = np.full(num_envs, None, object)
+    for lane, own in enumerate(values):
+        column[lane] = own
+    return column
 
 
 def _replaced(old: NDArray[Any], new: NDArray[Any], lanes: NDArray[np.bool_]) -> NDArray[Any]:

@@ -90,18 +90,24 @@ def lane_infos(info: Mapping[str, Any], num_envs: int) -> list[dict[str, Any]]:
     for key, value in info.items():
         if is_lane_mask(key, info):
             continue
-        if isinstance(value, Mapping):
-            values: Any = lane_infos(value, num_envs)
-        elif isinstance(value, np.ndarray) and value.shape[:1] == (num_envs,):
-            values = value.tolist() if value.ndim == 1 else value
-        elif isinstance(value, (list, tuple)) and len(value) == num_envs:
-            values = value
-        else:
-            values = [value] * num_envs
+        values = lane_values(value, num_envs)
+        if isinstance(values, np.ndarray) and values.ndim == 1:
+            values = values.tolist()
         mask = info.get(f"_{key}")
         for lane in range(num_envs) if mask is None else np.flatnonzero(mask).tolist():
             infos[lane][key] = values[lane]
     return infos
+
+
+def lane_values(value: Any, num_envs: int) -> Sequence[Any] | NDArray[Any]:
+    """Return a value of infos in Gymnasium's vector layout as one for each lane; see `lane_infos`."""
+    if isinstance(value, Mapping):
+        return lane_infos(value, num_envs)
+    if isinstance(value, np.ndarray) and value.shape[:1] == (num_envs,):
+        return value
+    if isinstance(value, (list, tuple)) and len(value) == num_envs:
+        return value
+    return [value] * num_envs
 
 
 def is_lane_mask(key: Any, info: Mapping[Any, Any]) -> bool:

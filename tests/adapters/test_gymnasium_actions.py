@@ -134,6 +134,18 @@ def test_actions_are_named_by_their_place():
     assert list(names["one of"]) == ["action", "0", "1_0", "1_1", "2"]
 
 
+@pytest.mark.parametrize(
+    ("space", "facts"),
+    [
+        (Dict(arm=MultiDiscrete([2, 2]), arm_0=Discrete(5)), ("'arm_0'", "Rename")),
+        (Dict({"a": Dict(b=Discrete(3)), "a/b": Discrete(2)}), ("'a/b'", "Rename")),
+    ],
+)
+def test_two_actions_of_one_name_are_refused(space, facts):
+    with raises(ValueError, "Echo", *facts):
+        wrap(Echo(space))
+
+
 def test_the_chosen_alternative_counts():
     raw = Echo(EVERY_SPACE["one of"])
     env = wrap(raw)

@@ -563,6 +563,16 @@ def test_observations_are_recorded_in_hdf5_under_their_names(options: dict[str, 
             np.testing.assert_array_equal(file[key.replace("/", ".")][()], array)
 
 
+@pytest.mark.parametrize("layout", ["padded", "flat"])
+@pytest.mark.parametrize("game", ["MaskedBandit", "MultiArmedBandit"])
+def test_games_without_entity_types_have_faces(game: str, layout: Any) -> None:
+    env = to_gymnasium(ez.make(game), layout, maxima=4, illegal="replace")
+    env.action_space.seed(0)
+    for seed in range(5):
+        assert env.observation_space.contains(env.reset(seed=seed)[0])
+        assert env.observation_space.contains(env.step(env.action_space.sample())[0])
+
+
 def test_two_names_that_a_separator_would_join_are_refused() -> None:
     class Twins(Field):
         def __init__(self) -> None:

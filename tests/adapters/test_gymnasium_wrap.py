@@ -15,6 +15,7 @@ from entitize.envs import ListVectorEnv, ObservationError, batch_observations
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
+from gymnasium.wrappers.vector import RecordEpisodeStatistics as RecordEpisodeStatisticsOfLanes
 
 from facts import raises
 from peers import REAL, SLOW, make
@@ -151,6 +152,62 @@ def test_a_new_episode_knows_nothing_of_the_one_before(mode):
         assert terminated.tolist() == [ended] * 2
         assert batch.actions["action"].mask.values.tolist() == [[ended, ended, True]] * 2
         assert not ez.envs.inactive_lanes(info, 2).any()
+
+
+class Says(gymnasium.Env):
+    """Has one info at a reset and another at each step; an episode has `length` steps."""
+
+    observation_space = gymnasium.spaces.Box(0, 9, (2,))
+    action_space = gymnasium.spaces.Discrete(3)
+
+    def __init__(self, at_reset: Any, at_step: Any, length: int) -> None:
+        self.at_reset, self.at_step, self.length = at_reset, at_step, length
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.steps = 0
+        assert not options or set(options) <= {"level"}
+        return np.zeros(2, np.float32), {"goal": self.at_reset}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[Any, Any]]:
+        self.steps += 1
+        return np.zeros(2, np.float32), 0.0, self.steps == self.length, False, {"goal": self.at_step}
+
+
+@pytest.mark.parametrize(
+    ("at_reset", "at_step"), [({"x": 1}, None), ({"x": 1}, 3.0), (None, {"x": 1}), ("far", {"x": 1})]
+)
+def test_infos_of_a_reset_may_be_of_another_kind(at_reset: Any, at_step: Any) -> None:
+    venv = wrap_vec(SyncVectorEnv([partial(Says, at_reset, at_step, length) for length in (2, 3)]))
+    venv.reset(seed=0)
+    for step in range(1, 8):
+        *_, info = venv.step(venv.action_space.sample())
+        told = [own["goal"] for own in ez.envs.lane_infos(info, 2)]
+        assert told == [at_reset if step % length == 0 else at_step for length in (2, 3)]
+
+
+def test_environments_inside_are_not_told_which_lanes_are_reset() -> None:
+    inside = RecordEpisodeStatisticsOfLanes(SyncVectorEnv([partial(Says, 0, 0, n) for n in (2, 3)]))
+    venv = wrap_vec(inside)
+    venv.reset(seed=0, options={"level": 1})
+    lengths = []
+    for _ in range(6):
+        *_, info = venv.step(venv.action_space.sample())
+        lengths += [own["episode"]["l"] for own in ez.envs.lane_infos(info, 2) if "episode" in own]
+    assert lengths == [2, 3, 2, 2, 3]
+
+
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "entitize/Count-v0"])
+def test_seeds_may_be_numpys(env_id: str) -> None:
+    venv = ez.make_vec(env_id, 2)
+    space = venv.observation_space
+    for seed in (np.int64(7), np.array([7, 8]), [np.int32(7), 8]):
+        venv.reset(seed=7)
+        expected = venv.reset(seed=[7, 8])[0]
+        assert venv.reset(seed=seed)[0].equals(expected), (seed, space)
+    for wrong in (-1, [1.5, 2.5], [1]):
+        with raises(ValueError, "seed"):
+            venv.reset(seed=wrong)
 
 
 def test_infos_of_an_environment_say_nothing_about_lanes():

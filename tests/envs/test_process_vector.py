@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import os
 import re
 import subprocess
@@ -49,7 +50,7 @@ def environment_class() -> Any:
                 os.kill(os.getpid(), 9)
             info: dict[str, Any] = {"age": self.age} if self.age % 3 == 0 else {}
             if self.fate == "unpicklable":
-                info["odd"] = lambda: None
+                info["odd"] = threading.Lock()
             return self._look(), self.np_random.random(), self.age >= 9, False, info
 
         def _look(self) -> ez.Observation:
@@ -181,6 +182,43 @@ def test_when_a_worker_fails_in_a_step_its_envs_are_named_and_all_others_closed(
         envs.step({})
     if fate == "raise":
         assert "in _step" in "".join(caught.value.__notes__)  # the worker's traceback
+
+
+def test_errors_of_an_engine_that_has_died_are_told() -> None:
+    class Broken(environment_class()):  # type: ignore[misc]
+        render_mode = "rgb_array"
+
+        def render(self) -> Any:
+            raise BrokenPipeError("the renderer has died")
+
+    with ez.vector.ProcessVectorEnv([partial(Broken)], num_workers=1) as envs:
+        envs.reset(seed=0)
+        with raises(ez.WorkerError, "BrokenPipeError", "the renderer has died"):
+            envs.render()
+
+
+@pytest.mark.parametrize("num_workers", [None, 1])
+def test_classes_of_a_script_are_the_same_in_workers(num_workers: int | None) -> None:
+    class Level(enum.Enum):
+        EASY = 0
+        HARD = 1
+
+    class Leveled(gymnasium.Env[Any, Any]):
+        observation_space = gymnasium.spaces.Box(0, 1, (2,))
+        action_space = gymnasium.spaces.Discrete(2)
+
+        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+            super().reset(seed=seed)
+            return np.zeros(2, np.float32), {"hard": options["level"] is Level.HARD, "level": Level.EASY}
+
+        def step(self, action: Any) -> Any:
+            return np.zeros(2, np.float32), 0.0, False, False, {"level": Level.HARD}
+
+    with ez.make_vec(Leveled, 2, num_workers=num_workers) as envs:
+        _, info = envs.reset(seed=0, options={"level": Level.HARD})
+        assert info["hard"].tolist() == [True, True] and info["level"].tolist() == [Level.EASY] * 2
+        *_, info = envs.step(envs.action_space.sample())
+        assert info["level"].tolist() == [Level.HARD] * 2
 
 
 def test_an_environment_that_cannot_be_made_is_named() -> None:

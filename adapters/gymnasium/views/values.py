@@ -59,6 +59,7 @@ def _choices(
     counts: NDArray[Any], starts: NDArray[Any], shape: tuple[int, ...], scope: Scope, labels: list[str]
 ) -> FlatValues:
     """One-hot (or binary) rows for integers in [start, start + count) each."""
+    counts, starts = np.asarray(counts, np.int64), np.asarray(starts, np.int64)  # unsigned ones mix badly
 
     def indices(observation: Any, batch_size: int) -> NDArray[np.int64]:
         array = scope.array(observation, (batch_size, *shape)).reshape(batch_size, len(counts)) - starts

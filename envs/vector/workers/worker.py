@@ -3,7 +3,7 @@
 The pipe carries pairs (word, payload) both ways, pickled:
 
     parent                          worker
-    "reset" (seed, options)         "done" (info, number of last observations), the batch in the result block
+    "reset" (seed, pickled options) "done" (info, number of last observations), the batch in the result block
     "step" None                     "done" likewise, the step in the result block
     "render" None                   "done" frames
     "progress" fraction             "done" None
@@ -39,9 +39,17 @@ from .shared_memory import GrowingBlock, StepLayout, read_actions
 VectorEnvFn = Callable[[], EntityVectorEnv]
 
 
+class _ParentGoneError(Exception):
+    """Nobody reads what the worker sends."""
+
+
 def send(connection: Connection, word: str, payload: Any = None) -> None:
-    """Do what `connection.send` does, in half of its time."""
-    connection.send_bytes(pickle.dumps((word, payload), pickle.HIGHEST_PROTOCOL))
+    """Do what `connection.send` does, in half of its time, and with classes of the user's script too."""
+    try:
+        message = pickle.dumps((word, payload), pickle.HIGHEST_PROTOCOL)
+    except Exception:  # the script's classes are others here: cloudpickle knows which
+        message = cloudpickle.dumps((word, payload))
+    connection.send_bytes(message)
 
 
 def work(connection: Connection, pickled_env_fn: bytes, lanes: range, num_envs: int) -> None:
@@ -56,8 +64,8 @@ def work(connection: Connection, pickled_env_fn: bytes, lanes: range, num_envs: 
     signal.signal(signal.SIGTERM, lambda number, frame: None)
     try:
         _run(connection, pickled_env_fn, lanes, num_envs)
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        return  # the parent is gone
+    except _ParentGoneError:
+        return
     except Exception as error:
         indices: tuple[int, ...] = tuple(lanes)
         sentence = f"envs {list(indices)}: their worker raised {type(error).__name__}: {error}"
@@ -112,14 +120,14 @@ class _Worker:
 
     def serve(self) -> bool:
         """Carry out one command; return False if it was the last."""
-        word, payload = pickle.loads(self.connection.recv_bytes())
+        word, payload = self.receive()
         if word == "close":
             return False
         if word == "actions":
             self.actions.attach(payload)
         elif word == "reset":
             seed, options = payload
-            batch, info = self.env.reset(seed=seed, options=options)
+            batch, info = self.env.reset(seed=seed, options=options and pickle.loads(options))
             count = self.env.num_envs
             nothing = np.zeros(count, bool)
             return self.answer((batch, np.zeros(count, np.float32), nothing, nothing, info))
@@ -141,8 +149,8 @@ class _Worker:
         final = info.pop("final_obs", None)
         size = self.layout.write(step, final, self.results.bytes)
         if size > len(self.results.bytes):
-            send(self.connection, "grow", size)
-            word, name = pickle.loads(self.connection.recv_bytes())
+            self.send("grow", size)
+            word, name = self.receive()
             if word != "results":  # "close" came in the meantime
                 return False
             self.results.attach(name)
@@ -152,9 +160,23 @@ class _Worker:
 
     def done(self, payload: Any) -> None:
         if self.warned:
-            send(self.connection, "warned", cloudpickle.dumps(self.warned))
+            self.send("warned", cloudpickle.dumps(self.warned))
             self.warned.clear()
-        send(self.connection, "done", payload)
+        self.send("done", payload)
+
+    def send(self, word: str, payload: Any) -> None:
+        try:
+            send(self.connection, word, payload)
+        except OSError as error:
+            raise _ParentGoneError from error
+
+    def receive(self) -> tuple[str, Any]:
+        try:
+            message = self.connection.recv_bytes()
+        except (EOFError, OSError) as error:
+            raise _ParentGoneError from error
+        word, payload = pickle.loads(message)
+        return word, payload
 
 
 def _pickled(error: Exception) -> bytes | None:

@@ -207,7 +207,9 @@ class WorkerPool:
         Args:
             seeds: what each worker gets.
         """
-        answers = self._ask("reset", [(seed, options) for seed in seeds])
+        # By cloudpickle: a class of the user's script is the one that the environments know.
+        pickled = None if options is None else cloudpickle.dumps(options)
+        answers = self._ask("reset", [(seed, pickled) for seed in seeds])
         (batch, *_), _ = self._joined(answers)
         return batch, [info for info, _ in answers]
 
