@@ -37,8 +37,9 @@ from ..trainers import (
 )
 from ..trainers.runs import delete_checkpoint
 from ..trainers.runs.trainer_state import capture
-from .config import read_run_config
-from .environments import held_out, make_environments
+from .config import TrainConfig, read_run_config
+from .config_file import plain
+from .environments import EnvConfig, held_out, make_environments
 from .errors import UserError
 from .networks import load_network
 
@@ -59,11 +60,15 @@ class BackgroundEvaluation:
     """
 
     def __init__(
-        self, folder: RunFolder, every: int, step: int, console: Console, stop: threading.Event
+        self, folder: RunFolder, config: TrainConfig, step: int, console: Console, stop: threading.Event
     ) -> None:
-        self.folder, self.every, self.console, self.stop = folder, every, console, stop
+        assert config.eval.every is not None
+        self.folder, self.every, self.console, self.stop = folder, config.eval.every, console, stop
         self._step = step
-        self._waiting = folder.path / "eval"
+        self._waiting, self._best = folder.path / "eval", folder.path / "best"
+        # As JSON has it, to compare it with what was written.
+        self._settings = parse_json(json.dumps(plain(_settings_of(config)), default=str).encode())
+        self._forget_foreign_best()
         self._evaluation: _Evaluation | None = None
         self._latest: dict[str, float] = {}
         for path in checkpoint_paths(self._waiting):
@@ -106,6 +111,15 @@ class BackgroundEvaluation:
         if self._evaluation is None and waiting:
             self._evaluation = _Evaluation(self.folder.path, waiting[0])
 
+    def _forget_foreign_best(self) -> None:
+        """Drop the best checkpoint if it is of a part that is trained again, or was evaluated otherwise."""
+        record = self._best / "evaluation.json"
+        if not record.exists():
+            return
+        found = parse_json(record.read_bytes())
+        if found["step"] > self._step or found.get("settings", self._settings) != self._settings:
+            shutil.rmtree(self._best)
+
     def _say(self, line: str) -> None:
         self.console.print(line, highlight=False, soft_wrap=True)
 
@@ -124,14 +138,13 @@ class BackgroundEvaluation:
 
     def _keep_if_best(self, checkpoint: Path, found: Mapping[str, float]) -> None:
         """Move the checkpoint to `best/` if no earlier one had a higher mean return."""
-        best = self.folder.path / "best"
-        record = best / "evaluation.json"
-        content = {"step": step_of(checkpoint), **found}
+        record = self._best / "evaluation.json"
+        content = {"step": step_of(checkpoint), **found, "settings": self._settings}
         earlier_record = parse_json(record.read_bytes()) if record.exists() else content
         is_best = earlier_record == content or earlier_record[EVAL_RETURN] < found[EVAL_RETURN]
         if not is_best or not checkpoint.exists():
             return
-        kept = best / "checkpoints"
+        kept = self._best / "checkpoints"
         kept.mkdir(parents=True, exist_ok=True)
         earlier = checkpoint_paths(kept)
         # In this order, a kill in between leaves the checkpoint waiting, which is then kept at the resume.
@@ -190,6 +203,12 @@ def _content(file: IO[bytes]) -> bytes:
     return file.read()
 
 
+def _settings_of(config: TrainConfig) -> tuple[EnvConfig, int, bool, int]:
+    """Return all that the result of an evaluation depends on, beside the checkpoint."""
+    env, _ = held_out(config.env, config.eval)
+    return env, config.eval.episodes, config.eval.deterministic, config.eval.seed
+
+
 def measure(run: Path, checkpoint: Path) -> dict[str, float]:
     """Play whole episodes as the configuration of the run says.
 
@@ -197,10 +216,10 @@ def measure(run: Path, checkpoint: Path) -> dict[str, float]:
         UserError: the environments can't be made, or the checkpoint can't be read.
     """
     config = read_run_config(run)
-    env, _ = held_out(config.env, config.eval)
+    env, episodes, deterministic, seed = _settings_of(config)
     with make_environments(env) as venv, thread_count(1):
-        policy, settings = load_network(checkpoint, venv.single_observation_space), config.eval
-        played = evaluate(policy, venv, settings.episodes, settings.deterministic, settings.seed)
+        policy = load_network(checkpoint, venv.single_observation_space)
+        played = evaluate(policy, venv, episodes, deterministic, seed)
     interval = bootstrap_interval(played.returns)
     return {
         EVAL_RETURN: interval.mean,

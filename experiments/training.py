@@ -105,7 +105,7 @@ def _evaluated(
     if config.eval.every is None or folder is None:
         yield
         return
-    evaluation = BackgroundEvaluation(folder, config.eval.every, trainer.step, console, stop)
+    evaluation = BackgroundEvaluation(folder, config, trainer.step, console, stop)
     trainer.callbacks.append(evaluation)
     with evaluation.running():
         yield
@@ -155,8 +155,14 @@ def _train(
             f"ppo.total-timesteps: expected more than the {trainer.step:,} steps that {run} has taken, got"
             f" {config.ppo.total_timesteps:,}"
         )
-    if trainer.ranks.is_first:
+    max_seconds = None if config.max_minutes is None else 60 * config.max_minutes
+    is_over = max_seconds is not None and trainer.elapsed_seconds >= max_seconds
+    is_over |= trainer.step >= config.ppo.total_timesteps
+    if trainer.ranks.is_first and not is_over:  # or else it would claim options that nothing was trained with
         replace_file(run / RUN_CONFIG, to_yaml(config).encode())
+    if is_over:
+        more = "higher --ppo.total-timesteps" + (" and --max-minutes" if max_seconds is not None else "")
+        console.print(f"{run} has been trained to its end: {more} would continue it", soft_wrap=True)
     players = "" if trainer.ranks.size == 1 else f" of {trainer.ranks.size} ranks"
     if isinstance(trainer.venv, ActorRollouts):
         count = trainer.venv.num_actors
@@ -167,7 +173,6 @@ def _train(
         highlight=False,
         soft_wrap=True,
     )
-    max_seconds = None if config.max_minutes is None else 60 * config.max_minutes
     remaining = None if max_seconds is None else max_seconds - trainer.elapsed_seconds
     with TrainingProgress(
         config.ppo.total_timesteps,

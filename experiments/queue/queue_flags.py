@@ -139,6 +139,10 @@ def read_base(name: str, train_flags: Sequence[str], own: Collection[str] = _FLA
         if flag in given:
             raise UserError(f"{flag}: expected none after --, because the queue sets {_named(own)}")
     chosen = parse(TrainArguments, "train", train_flags, TrainArguments(file))
+    if chosen != TrainArguments(chosen.settings):
+        raise UserError(
+            f"{' '.join(train_flags)}: expected options of the run alone after --, such as --ppo.…"
+        )
     return with_flags_over_file(chosen.settings, file)
 
 

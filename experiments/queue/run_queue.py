@@ -371,6 +371,8 @@ class RunQueue:
         if threading.current_thread() is not threading.main_thread():
             return
         for number in _SIGNALS:
+            if number != signal.SIGINT and signal.getsignal(number) is signal.SIG_IGN:
+                continue  # as `nohup` has it
             stack.callback(signal.signal, number, signal.signal(number, self._on_signal))
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:

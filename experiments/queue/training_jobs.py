@@ -84,7 +84,12 @@ def record_of(folder: Path, config: TrainConfig, case: str, network: str, seed: 
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             raise UserError(f"{folder}: {error}") from error  # also CheckpointError
     limit = None if config.max_minutes is None else 60 * config.max_minutes
-    done = bool(paths) and (steps >= config.ppo.total_timesteps or (limit is not None and seconds >= limit))
+    awaited = config.eval.every is not None and checkpoint_paths(folder / "eval")  # `BackgroundEvaluation`
+    done = (
+        bool(paths)
+        and not awaited
+        and (steps >= config.ppo.total_timesteps or (limit is not None and seconds >= limit))
+    )
     return RunRecord(case, network, seed, folder, config, done, steps, seconds)
 
 

@@ -45,7 +45,8 @@ def test_checkpoints_are_evaluated_and_the_best_is_kept(tmp_path: Path) -> None:
         again = measure(run, by_step[int(line["step"])])
         assert {"step": line["step"], **again} == line
     best = max(found, key=lambda line: line["eval/episodic_return"])
-    assert json.loads((run / "best" / "evaluation.json").read_text()) == best
+    record = json.loads((run / "best" / "evaluation.json").read_text())
+    assert {name: value for name, value in record.items() if name != "settings"} == best
     assert load_policy(run / "best").state_dict().keys()
     assert [int(path.name[5:]) for path in checkpoint_paths(run / "best" / "checkpoints")] == [best["step"]]
     assert not checkpoint_paths(run / "eval"), "none is left"
@@ -65,6 +66,36 @@ def test_a_stopped_run_evaluates_the_rest_when_it_is_resumed(tmp_path: Path) -> 
     assert evaluations(parts) == [] and len(checkpoint_paths(parts / "eval")) == 1
     assert main(["train", "--resume", str(parts)]) == 0
     assert evaluations(parts) == evaluations(whole) != []
+
+
+def test_the_best_is_one_of_the_run_and_of_its_evaluations(tmp_path: Path) -> None:
+    run, record = tmp_path / "run", tmp_path / "run" / "best" / "evaluation.json"
+    assert main([*TRAIN, "--run", str(run), "--ppo.total-timesteps", "96"]) == 0
+    found = {**json.loads(record.read_text()), "eval/episodic_return": 1e9}
+    resume, more = ["train", "--resume", str(run), "--ppo.total-timesteps"], iter(("160", "224", "288"))
+
+    def best_after(**changes: object) -> int:
+        """Let an earlier evaluation be the best by far, and go on."""
+        record.write_text(json.dumps({**found, **changes}))
+        assert main([*resume, next(more)]) == 0
+        return int(json.loads(record.read_text())["step"])
+
+    assert best_after() == 64
+    assert best_after(step=2000) > 64  # of a part that was trained again
+    assert best_after(settings=[]) > 64  # of other games
+
+
+def test_a_run_that_is_over_keeps_its_configuration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    assert main([*TRAIN, "--run", str(run), "--ppo.total-timesteps", "64"]) == 0
+    before = (run / "config.yaml").read_bytes()
+    assert main(["train", "--resume", str(run), "--ppo.learning-rate", "0.5"]) == 0
+    assert "trained to its end" in capsys.readouterr().out
+    assert (run / "config.yaml").read_bytes() == before
+    assert main(["train", "--resume", str(run), "--ppo.total-timesteps", "96"]) == 0
+    assert (run / "config.yaml").read_bytes() != before
 
 
 @pytest.mark.parametrize("has_record", [False, True])

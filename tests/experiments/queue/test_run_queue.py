@@ -93,6 +93,20 @@ def test_an_experiment_survives_kills(entitize: Run, tmp_path: Path) -> None:
     assert (folder / "log.txt").read_text() == log
 
 
+def test_a_queue_ignores_the_signals_that_its_parent_ignores(trained: Path, tmp_path: Path) -> None:
+    handler = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does
+    try:
+        queue, _ = queue_of([job_of(trained, "a")], tmp_path / "experiment")
+        found: list[object] = []
+        watcher = threading.Timer(0.5, lambda: found.append(signal.getsignal(signal.SIGHUP)))
+        watcher.start()
+        queue.run()
+        watcher.join()
+        assert found == [signal.SIG_IGN]
+    finally:
+        signal.signal(signal.SIGHUP, handler)
+
+
 def test_microrts_runs_are_evaluated_once(entitize: Run, tmp_path: Path) -> None:
     words = ["experiment", "microrts", "--maps", "8x8", "--net", "roguenet", "--seeds", "1", "--steps", "32"]
     words += ["--eval-games", "2", "--eval-max-steps", "5", "--out", str(tmp_path), "--device", "cpu"]

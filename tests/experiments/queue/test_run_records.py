@@ -57,6 +57,14 @@ def test_a_run_whose_time_is_over_is_done(trained: Path, tmp_path: Path) -> None
     assert not record_with(trained, tmp_path / "long", more, ("max_minutes: null", "max_minutes: 60")).is_done
 
 
+def test_a_run_with_checkpoints_to_evaluate_is_not_done(trained: Path, tmp_path: Path) -> None:
+    folder = put(trained, tmp_path, "maze", "roguenet", 0, ("every: null", "every: 32"))
+    assert read_run(folder).is_done
+    (checkpoint,) = (folder / "checkpoints").iterdir()
+    shutil.copytree(checkpoint, folder / "eval" / checkpoint.name)
+    assert not read_run(folder).is_done
+
+
 def test_a_half_made_run_has_taken_no_steps(trained: Path, tmp_path: Path) -> None:
     folder = put(trained, tmp_path, "maze", "roguenet", 0)
     shutil.rmtree(folder / "checkpoints")

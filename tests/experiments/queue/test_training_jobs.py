@@ -237,6 +237,11 @@ def test_a_folder_that_is_a_file_is_told(entitize: Run, tmp_path: Path) -> None:
             "--ppo.total-timesteps: expected none after --",
         ),
         (["procgen", "--", "--run", "here"], "--run: expected none after --"),
+        (
+            ["procgen", "--", "--game", "my_game:play"],
+            "--game my_game:play: expected options of the run alone",
+        ),
+        (["procgen", "--", "--ray", "3"], "--ray 3: expected options of the run alone"),
         (["procgen", "--", "--ppo.gamma", "2"], "gamma: expected a number from 0 to 1, got 2"),
         (["microrts", "--maps", "8x9"], "MicroRTS has no map 'basesWorkers8x9'; did you mean"),
         (["microrts", "--net", "gridnett"], "unknown network 'gridnett': did you mean 'gridnet'?"),
