@@ -10,7 +10,6 @@ from typing import Any, Literal
 import tyro
 
 from ...adapters.microrts import Options, check_bot, check_installed, check_options, find_map, weights_array
-from ...files import parse_json, read_regular
 from ...policies import newest_checkpoint
 from ...trainers import read_checkpoint
 from ..arguments import Names, Pairs, check_at_least
@@ -18,11 +17,13 @@ from ..config import read_run_config
 from ..environments import EnvConfig, boards_of, is_microrts
 from ..errors import UserError, differences, user_errors
 from ..networks import RANDOM
-from .matches import MatchJob, MatchSettings, ResultsFile, plan_jobs
+from .matches import MatchJob, MatchSettings, ResultsFile, plan_jobs, read_settings
 from .published_microrts import ALL_BOTS, SEARCH_BOTS
 
 #: The results of `entitize eval microrts RUN` in the run folder.
 RESULTS = Path("eval_microrts", "results.jsonl")
+#: Before the name of an agent: the setting that identifies its checkpoint.
+CHECKPOINT_OF = "checkpoint of "
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ def make_plan(chosen: MicroRTSEvalArguments) -> MatchPlan:
         identity = {
             "max_steps": options["max_steps"],
             **{f"option {name}": value for name, value in options.items() if value != usual[name]},
-            **{f"checkpoint of {name}": _fingerprint(path) for name, path in agents.items()},
+            **{f"{CHECKPOINT_OF}{name}": fingerprint(path) for name, path in agents.items()},
         }
     identity |= {"deterministic": chosen.deterministic, "seed": chosen.seed}
     players = [*list(agents)[:1], *([RANDOM] if chosen.random else [])]
@@ -192,14 +193,14 @@ def _check_same_options(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> N
 def has_played(checkpoint: Path, results: Path) -> bool:
     """Return True if a file of results says that its games were played by this checkpoint alone."""
     try:
-        settings = parse_json(read_regular(results).partition(b"\n")[0])["settings"]
-        agents = [value for name, value in settings.items() if name.startswith("checkpoint of ")]
-        return agents == [_fingerprint(checkpoint)]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        settings = read_settings(results)
+        agents = [value for name, value in settings.items() if name.startswith(CHECKPOINT_OF)]
+        return agents == [fingerprint(checkpoint)]
+    except (UserError, OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 
 
-def _fingerprint(path: Path) -> str:
+def fingerprint(path: Path) -> str:
     """Return the step and the hash of a checkpoint, which do not depend on its folder."""
     metadata = read_checkpoint(path).metadata
     return f"step {metadata.get('step')}, SHA-256 {metadata['sha256']['checkpoint.json'][:16]}"

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ...adapters.microrts import REWARDS, MicroRTSVectorEnv
 from ...envs import EntityBatch
 from ...envs.vector.episode_counts import episode_quota
-from ...files import replace_file
+from ...files import parse_json, read_regular, replace_file
 from ...policies import ActResult
 from ...ragged import concatenate
 from ...trainers import Actor, RandomActor, thread_count
@@ -295,6 +295,18 @@ def read_played(path: Path) -> list[PlayedMatches]:
         UserError: the file is not one of `entitize eval microrts`, or is damaged.
     """
     return distinct_games(_jobs(path, _whole_lines(path)[0])) if path.exists() else []
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Return the settings that the games in a file of results have in common.
+
+    Raises:
+        UserError: the file can't be read, or is not one of `entitize eval microrts`.
+    """
+    try:
+        return dict(parse_json(read_regular(path).partition(b"\n")[0])["settings"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} holds no results of `entitize eval microrts`: {error!r}") from error
 
 
 def _whole_lines(path: Path) -> tuple[list[bytes], int]:

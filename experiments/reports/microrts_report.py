@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import UserError
-from ..microrts.match_plan import RESULTS
+from ...policies import newest_checkpoint
+from ..errors import UserError, user_errors
+from ..microrts.match_plan import CHECKPOINT_OF, RESULTS, fingerprint
 from ..microrts.match_scores import ALL_BOTS, BOTH_SIDES, METHODS, MatchScore, outcome_panels, score_all
-from ..microrts.matches import read_played
+from ..microrts.matches import PlayedMatches, read_played, read_settings
 from ..microrts.published_microrts import (
     SHOWN,
     SOURCES,
@@ -38,7 +39,8 @@ from .plots import curve_pictures, outcome_bars, run_panel
 def microrts_report(table: RunTable, folder: Path) -> Document:
     """Draw the pictures into `folder`, and say what they and the tables are."""
     problems: list[str] = []
-    scores = {case: _scores(case, networks, problems) for case, networks in table.items()}
+    ways: dict[str, list[str]] = {}
+    scores = {case: _scores(case, networks, problems, ways) for case, networks in table.items()}
     counter = CostCounter()
     rows = [
         row for case, networks in table.items() for row in _map_rows(case, networks, scores[case], counter)
@@ -58,7 +60,7 @@ def microrts_report(table: RunTable, folder: Path) -> Document:
     sections = [
         Section(
             "The papers' table",
-            tables=[ReportTable("table", "Networks on maps", rows, _COLUMNS, _notes(rows))],
+            tables=[ReportTable("table", "Networks on maps", rows, _COLUMNS, _notes(rows, ways))],
         ),
         _bot_section(scores, folder),
         _curve_section(table, folder),
@@ -71,24 +73,50 @@ def microrts_report(table: RunTable, folder: Path) -> Document:
 
 
 def _scores(
-    case: str, networks: Mapping[str, Sequence[MeasuredRun]], problems: list[str]
+    case: str,
+    networks: Mapping[str, Sequence[MeasuredRun]],
+    problems: list[str],
+    ways: dict[str, list[str]],
 ) -> list[MatchScore]:
-    """The games of all seeds of a network together, on the map that they were trained on.
+    """Return the scores of all seeds of a network together, on the map that they were trained on.
 
-    What can't be read is added to `problems` and left out.
+    Games that are left out are added to `problems`. The names of runs are added to `ways`, by the way that
+    they were played in.
     """
-    played = []
-    for network, runs in networks.items():
-        for run in runs:
-            try:
-                finished = read_played(run.record.folder / RESULTS)
-            except UserError as error:
-                problems.append(f"Left out: {error}")
-                continue
-            for one in finished:
-                if one.job.agent != RANDOM and one.job.map == _map(run):
-                    played.append(replace(one, job=replace(one.job, agent=network, map=case)))
+    played = [
+        replace(one, job=replace(one.job, agent=network, map=case))
+        for network, runs in networks.items()
+        for run in runs
+        for one in _games_of(run, problems, ways)
+    ]
     return score_all(played) if played else []
+
+
+def _games_of(run: MeasuredRun, problems: list[str], ways: dict[str, list[str]]) -> list[PlayedMatches]:
+    """Return the games that the newest checkpoint of a run has played on the map of its training."""
+    folder, name = run.record.folder, run.record.name
+    try:
+        played = read_played(folder / RESULTS)
+        played = [one for one in played if one.job.agent != RANDOM and one.job.map == _map(run)]
+        if not played:
+            return []
+        settings = read_settings(folder / RESULTS)
+        with user_errors(ValueError):  # CheckpointError is one
+            newest = fingerprint(newest_checkpoint(folder))
+    except UserError as error:
+        problems.append(f"Left out: games of {name}: {error}")
+        return []
+    agents = {one.job.agent: settings.get(f"{CHECKPOINT_OF}{one.job.agent}", "unknown") for one in played}
+    if others := [checkpoint for checkpoint in agents.values() if checkpoint != newest]:
+        problems.append(
+            f"Left out: games of {name} by another checkpoint ({'; '.join(others)}); its newest is {newest}."
+            f" Move {folder / RESULTS.parent} away and evaluate the run again."
+        )
+    kept = [one for one in played if agents[one.job.agent] == newest]
+    if kept:
+        actions = "most probable actions" if settings.get("deterministic") else "sampled actions"
+        ways.setdefault(f"{actions}, {settings.get('max_steps')} ticks at most", []).append(name)
+    return kept
 
 
 def _map(run: MeasuredRun) -> str:
@@ -161,9 +189,10 @@ _COLUMNS = (
 )
 
 
-def _notes(rows: Sequence[Row]) -> list[str]:
+def _notes(rows: Sequence[Row], ways: Mapping[str, Sequence[str]]) -> list[str]:
+    played = [f", {way}" + (f" ({', '.join(runs)})" if len(ways) > 1 else "") for way, runs in ways.items()]
     notes = [
-        f"Games of all seeds of a network together, sampled actions; {METHODS}. Shaped returns have the"
+        f"Games of all seeds of a network together{''.join(played)}; {METHODS}. Shaped returns have the"
         " papers' weights.",
         "Other bots, other numbers of ticks and other machines make other numbers: compare rows with equal"
         " bots. Hours and samples per second are means over seeds on the machine that the runs were made"

@@ -387,6 +387,36 @@ def test_microrts(tmp_path: Path, no_environments: None) -> None:
     assert (tmp_path / "report" / "outcomes.png").is_file()
 
 
+def test_games_of_another_checkpoint_are_left_out(tmp_path: Path, no_environments: None) -> None:
+    runs = tmp_path / "runs" / "basesWorkers8x8" / "roguenet"
+    for seed in range(2):
+        shutil.copytree(CHECKOUT / "experiments" / "results" / "microrts_8x8", runs / str(seed))
+    write_checkpoint(runs / "0" / "checkpoints", 11_960_000, {}, {"elapsed_seconds": 3700.0})
+    document = write_report(tmp_path, tmp_path / "report")
+    (problem,) = [words for words in document.paragraphs if words.startswith("Left out: ")]
+    for fact in ("basesWorkers8x8/roguenet/0", "step 11937792, SHA-256 f10ad40277dfd29b", "step 11960000"):
+        assert fact in problem
+    assert read_csv(tmp_path / "report" / "table.csv")[0]["games"] == "860", "only those of seed 1"
+    shutil.rmtree(runs / "0" / "checkpoints")
+    assert "no checkpoint" in " ".join(write_report(tmp_path, tmp_path / "report").paragraphs)
+
+
+def test_the_way_that_games_were_played_in_is_that_of_the_files(
+    tmp_path: Path, no_environments: None
+) -> None:
+    runs = tmp_path / "runs" / "basesWorkers8x8" / "roguenet"
+    for seed in range(2):
+        shutil.copytree(CHECKOUT / "experiments" / "results" / "microrts_8x8", runs / str(seed))
+    for seed, names in ((0, ("sampled", "most probable")), (1, ("most probable",))):
+        results = runs / str(seed) / "eval_microrts" / "results.jsonl"
+        results.write_text(results.read_text().replace('"deterministic": false', '"deterministic": true', 1))
+        write_report(tmp_path, tmp_path / "report")
+        text = (tmp_path / "report" / "report.md").read_text()
+        for name in ("sampled", "most probable"):
+            assert (f"{name} actions, 2000 ticks at most" in text) == (name in names)
+        assert ("basesWorkers8x8/roguenet/1)" in text) == (seed == 0)
+
+
 def test_ablation(tmp_path: Path, no_environments: None) -> None:
     make_run(tmp_path, "maze/plain/0", [(0, 0.0), (2_000_000, 2.0)], env="Procgen/maze")
     make_run(tmp_path, "maze/plain/1", [(0, 0.0), (2_000_000, 4.0)], env="Procgen/maze")
