@@ -159,8 +159,10 @@ def bootstrap_interval(
     return Interval(float(values.mean()), float(low), float(high))
 
 
-def wilson_interval(successes: int, trials: int, level: float = 0.95) -> Interval:
+def wilson_interval(successes: float, trials: float, level: float = 0.95) -> Interval:
     """The share `successes / trials` with its score confidence interval (Wilson 1927).
+
+    An effective number of trials need not be whole.
 
     Raises:
         ValueError: there are no trials, more successes than trials or fewer than none, or `level` is not

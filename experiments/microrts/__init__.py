@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .match_plan import has_played as has_played
     from .match_plan import make_plan as make_plan
     from .match_scores import MatchScore as MatchScore
+    from .match_scores import mean_rate_interval as mean_rate_interval
     from .match_scores import score_all as score_all
     from .matches import Duel as Duel
     from .matches import MatchJob as MatchJob

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -36,8 +37,8 @@ _RESAMPLES = 2000
 class MatchScore:
     """An agent's games against a bot (or all) on a side (or both): shares are of 1, returns per game.
 
-    All bots count equally, also where some have played fewer games (those that search take long): then
-    intervals are of the stratified bootstrap.
+    All bots count equally, also where some have played fewer games (those that search take long): then the
+    intervals of shares are of `mean_rate_interval`, those of returns of the stratified bootstrap.
     """
 
     agent: str
@@ -136,17 +137,34 @@ def _share(played: Sequence[PlayedMatches], word: str) -> Interval:
     groups = _by_bot(played, lambda one: [outcome == word for outcome in one.outcomes])
     if _is_balanced(groups):
         return wilson_interval(int(sum(group.sum() for group in groups)), sum(map(len, groups)))
-    return _stratified(groups)
+    return mean_rate_interval([int(group.sum()) for group in groups], list(map(len, groups)))
+
+
+def mean_rate_interval(successes: Sequence[int], games: Sequence[int]) -> Interval:
+    """Return the mean of K rates `successes / games` with a 95 % interval, the wider of two at each end.
+
+    MOVER combines the Wilson intervals (l_i, u_i) of the rates p_i with mean p:
+    p - sqrt(sum((p_i - l_i)**2)) / K and p + sqrt(sum((u_i - p_i)**2)) / K (Newcombe 1998, Statistics in
+    Medicine 17; Donner and Zou 2012, Statistical Methods in Medical Research 21). Alone it is too narrow
+    above where most rates are near 1: u_i - p_i is 0 where all games are won.
+
+    The other is Wilson's interval for K**2 / sum(1 / games) games, as many as leave the mean of equal rates
+    its variance. Alone it is too narrow where the rates differ and the games of the middling ones are few.
+    """
+    rates = [wilson_interval(won, played) for won, played in zip(successes, games, strict=True)]
+    count = len(rates)
+    mean = math.fsum(rate.mean for rate in rates) / count
+    below = math.hypot(*(rate.mean - rate.low for rate in rates)) / count
+    above = math.hypot(*(rate.high - rate.mean for rate in rates)) / count
+    effective = count**2 / math.fsum(1 / played for played in games)
+    pooled = wilson_interval(mean * effective, effective)
+    return Interval(mean, min(mean - below, pooled.low), max(mean + above, pooled.high))
 
 
 def _mean_return(played: Sequence[PlayedMatches], weights: NDArray[np.float64]) -> Interval:
     groups = _by_bot(played, lambda one: np.asarray(one.rewards) @ weights)
     if _is_balanced(groups):
         return bootstrap_interval(np.concatenate(groups), resamples=_RESAMPLES)
-    return _stratified(groups)
-
-
-def _stratified(groups: Sequence[NDArray[np.float64]]) -> Interval:
     bots = {str(number): group for number, group in enumerate(groups)}
     return bootstrap(bots, "mean", resamples=_RESAMPLES, least_runs=1)  # of games
 
@@ -154,7 +172,8 @@ def _stratified(groups: Sequence[NDArray[np.float64]]) -> Interval:
 #: How the intervals were found, for readers of the files.
 METHODS = (
     "95 % intervals: Wilson's for rates, percentile bootstrap for returns; `all` counts every bot equally"
-    " (stratified bootstrap where they played different numbers of games)"
+    " (where they played different numbers of games: for rates the wider of MOVER from the bots' Wilson"
+    " intervals and Wilson's for the effective number of games, for returns a stratified bootstrap)"
 )
 
 

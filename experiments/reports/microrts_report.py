@@ -249,7 +249,7 @@ def _bot_table(case: str, scores: Sequence[MatchScore], published: Sequence[Publ
     names = [f"{agent.name} ({agent.source})" for agent in published]
     columns += [ReportColumn(name, lambda row, name=name: row[name] or "–") for name in names]  # type: ignore[misc]
     notes = [f"{agent.source}: {SOURCES[agent.source]}; {agent.games} games per bot." for agent in published]
-    note = "Brackets: Wilson's 95 % interval of the share of wins. A published number alone is that of wins."
+    note = "Brackets: 95 % interval of the share of wins, as above. A published number alone is that of wins."
     return ReportTable(
         f"bots_{case}", f"Against each bot on {case}", rows, columns, [note, *dict.fromkeys(notes)]
     )

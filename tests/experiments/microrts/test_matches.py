@@ -19,6 +19,7 @@ from entitize.experiments.microrts import (
     MatchPlayer,
     MatchSettings,
     PlayedMatches,
+    mean_rate_interval,
     plan_jobs,
     play_games,
     play_jobs,
@@ -213,10 +214,37 @@ def test_scores_are_those_of_a_count_by_hand() -> None:
     assert everything.wins.mean == pytest.approx((5 / 7 + 0) / 2)
     assert everything.losses.mean == pytest.approx((1 / 7 + 1) / 2)
     assert everything.shaped_return.mean == pytest.approx((np.mean(returns) + (-10 - 10 + 4) / 2) / 2)
-    variance = np.var([1] * 5 + [0, 0]) / 7 / 4  # of the mean of two means, one of them certain
-    assert everything.wins.high - everything.wins.low == pytest.approx(2 * 1.96 * variance**0.5, rel=0.15)
+    equal = 4 / (1 / 7 + 1 / 2)  # games with the variance of the mean of two equal rates
+    assert everything.wins == wilson_interval(5 / 14 * equal, equal)
     fair = score_all([games_of("b", 0, "wwl", 1), games_of("c", 0, "lll", 0)])[-1]
     assert fair.wins == wilson_interval(2, 6)
     assert scores["b", "1"].shaped_return.mean == pytest.approx(15)
     assert score_all(played)[0].own_return is None
     assert ez.microrts.weights_array(None).tolist() == [10, 1, 1, 0.2, 1, 4]
+
+
+def test_an_interval_of_games_that_were_all_won_or_lost_has_a_width() -> None:
+    won = score_all([games_of("b", 0, "www", 1), games_of("c", 0, "wwww", 1)])[-1]
+    few, more = wilson_interval(3, 3), wilson_interval(4, 4)
+    low = 1 - np.hypot(1 - few.low, 1 - more.low) / 2
+    assert (won.wins.mean, won.wins.high, won.losses.mean, won.losses.low) == (1, 1, 0, 0)
+    assert won.wins.low == pytest.approx(low) == pytest.approx(0.63, abs=0.005)
+    assert won.losses.high == pytest.approx(1 - low)
+    assert wilson_interval(6, 6).low < low < wilson_interval(8, 8).low
+
+
+@pytest.mark.parametrize("games", [(5, 8), (10, 20, 100), (20,) * 7 + (14,), (10,) * 6 + (100,) * 8])
+@pytest.mark.parametrize("rate", [0.5, 0.8, 0.9, 0.95, 0.98, "up", "down", "one"])
+def test_intervals_of_mean_rates_cover_the_truth(games: tuple[int, ...], rate: float | str) -> None:
+    mixed = {
+        "up": np.linspace(0.5, 0.98, len(games)),
+        "down": np.linspace(0.98, 0.5, len(games)),
+        "one": [0.5] + [1.0] * (len(games) - 1),
+    }
+    rates = np.array(mixed[rate] if isinstance(rate, str) else [rate] * len(games))
+    rng, covered = np.random.default_rng(5), 0
+    for won in rng.binomial(games, rates, (1000, len(games))).tolist():
+        interval = mean_rate_interval(won, games)
+        assert 0 <= interval.low <= interval.mean <= interval.high <= 1
+        covered += interval.low <= rates.mean() <= interval.high
+    assert covered >= 925  # 950, less some standard deviations of 7
