@@ -91,6 +91,8 @@ def main(arguments: Sequence[str]) -> None:
         "levels": chosen.levels,
         "policy": _name(chosen),
     }
+    if env.view:
+        facts["view"] = dict(env.view)
     if chosen.teacher:
         facts["teacher"] = str(chosen.teacher)
     episodes = chosen.episodes or (None if chosen.steps else 100)

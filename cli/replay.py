@@ -30,6 +30,8 @@ class ReplayArguments:
     """By how much numbers may differ."""
     kwargs: Pairs = field(default_factory=dict)
     """Options of the environment, in addition to the recorded ones."""
+    view: Pairs = field(default_factory=dict)
+    """View that turns observations of a Gymnasium environment into entities (default: the recorded one)."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -50,14 +52,15 @@ def _environment(chosen: ReplayArguments, metadata: Mapping[str, Any]) -> EnvCon
     Raises:
         UserError: the dataset does not say which it was, or names code that the flags do not confirm.
     """
-    env, kwargs, lanes = (metadata.get(name) for name in ("env", "kwargs", "num_envs"))
-    kwargs = {} if kwargs is None else kwargs
+    env, lanes = metadata.get("env"), metadata.get("num_envs")
+    kwargs, view = ({} if metadata.get(name) is None else metadata[name] for name in ("kwargs", "view"))
     if chosen.env is None and not isinstance(env, str):
         raise UserError(f"{chosen.data} does not say which environment it was recorded in: give --env")
-    if not isinstance(kwargs, dict) or type(lanes) is not int or lanes < 1:
+    if not (isinstance(kwargs, dict) and isinstance(view, dict)) or type(lanes) is not int or lanes < 1:
         raise UserError(
-            f"{chosen.data}: metadata: expected kwargs and a number of lanes, got {kwargs!r} and {lanes!r}"
+            f"{chosen.data}: metadata: expected mappings kwargs and view and a number of lanes,"
+            f" got {kwargs!r}, {view!r} and {lanes!r}"
         )
     if chosen.env is None:
-        check_names_no_code(chosen.data, [env, kwargs], f"--env {env}")
-    return EnvConfig(chosen.env or str(env), lanes, {**kwargs, **chosen.kwargs})
+        check_names_no_code(chosen.data, [env, kwargs, view], f"--env {env}")
+    return EnvConfig(chosen.env or str(env), lanes, {**kwargs, **chosen.kwargs}, chosen.view or view)

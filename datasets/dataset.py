@@ -48,7 +48,8 @@ class EntityDataset:
 
     Args:
         path: the folder.
-        more: further folders with the same spaces. Their episodes are numbered on.
+        more: further folders with the same spaces, and the same view where they name one. Their episodes
+            are numbered on.
         verify: compare each file with its checksum and every column with its space. This reads all files
             once. Leave it out only for files whose source you trust: a damaged one then gives wrong steps, or
             ends the process.
@@ -59,8 +60,8 @@ class EntityDataset:
         metadata: what the first recording says about itself ("env", "seed", "policy", …).
 
     Raises:
-        DatasetError: a folder holds no dataset, one of another version or of other spaces, or one that is
-            damaged.
+        DatasetError: a folder holds no dataset, one of another version, of other spaces or of another view,
+            or one that is damaged.
     """
 
     def __init__(self, path: str | Path, *more: str | Path, verify: bool = True) -> None:
@@ -71,6 +72,7 @@ class EntityDataset:
         self.space = recordings[0].space
         for recording in recordings[1:]:
             self.check_space(recording.space, f"recording {recording.path}")
+        _check_views(recordings)
         self._mappings = [mapping for recording in recordings for mapping in recording.mappings]
         self._parts = [part for recording in recordings for part in recording.parts]
         self._first_rows = np.cumsum([0, *map(len, self._parts)])
@@ -240,6 +242,21 @@ class _Recording:
         """One more than the highest number of an episode."""
         numbers = (part.column("episode").to_numpy() for part in self.parts)
         return max((int(column.max()) + 1 for column in numbers if len(column)), default=0)
+
+
+def _check_views(recordings: list[_Recording]) -> None:
+    """Compare the views of recordings. Older recordings name none: their spaces alone count.
+
+    Raises:
+        DatasetError: two views differ.
+    """
+    named = [recording for recording in recordings if recording.metadata.get("view") is not None]
+    for other in named[1:]:
+        ours, theirs = named[0].metadata["view"], other.metadata["view"]
+        if ours != theirs:
+            raise DatasetError(
+                f"{other.path}: expected the view of {named[0].path}, {ours!r}, got {theirs!r}"
+            )
 
 
 # -- files --------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import polars
 import pyarrow as pa
 import pytest
 import yaml
-from entitize.datasets import DatasetWriter, EntityDataset, Recorder, Steps
+from entitize.datasets import DatasetError, DatasetWriter, EntityDataset, Recorder, Steps
 from entitize.envs import batch_observations, sample_actions
 
 from facts import raises
@@ -408,6 +408,16 @@ def test_several_folders_are_read_as_one(tmp_path: Path) -> None:
     ]
     assert both.infos([39, 40]) == [{"from": "a"}, {"from": "b"}]
     np.testing.assert_array_equal(second.column("episode"), parts[1].episode)
+
+
+def test_folders_of_different_views_are_not_read_together(tmp_path: Path) -> None:
+    views = {"old": None, "a": {"view": "Vector"}, "b": {"view": "Rows"}}
+    for name, view in views.items():
+        metadata = {} if view is None else {"view": view}
+        ez.record(ez.make_vec("Count", num_envs=1), None, tmp_path / name, steps=2, metadata=metadata)
+    assert len(EntityDataset(tmp_path / "old", tmp_path / "a", tmp_path / "a").decisions) == 6
+    with raises(DatasetError, tmp_path / "a", tmp_path / "b", "Vector", "Rows"):
+        EntityDataset(tmp_path / "old", tmp_path / "a", tmp_path / "b")
 
 
 def test_folders_of_different_spaces_are_not_read_together(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ def test_recorded_cloned_and_played_again(
     dataset = EntityDataset(plays)
     assert len(dataset.decisions) == 160
     assert dataset.metadata["env"] == "MineSweeper" and dataset.metadata["policy"] == str(run)
+    assert "view" not in dataset.metadata
     assert main(["replay", str(plays)]) == 0
     assert "160 steps" in (text := capsys.readouterr().out) and "no difference" in text
     assert main(["replay", str(plays), "--kwargs", "nmines=3"]) == 1
@@ -46,6 +47,24 @@ def test_recorded_cloned_and_played_again(
     assert "epoch 3/3" in capsys.readouterr().out
     assert main([*more, "4", "--cloning.learning-rate", "0.1"]) == 2
     assert "learning_rate" in capsys.readouterr().err
+
+
+def test_the_view_of_a_recording_is_used_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run, plays, clone = tmp_path / "run", tmp_path / "plays", tmp_path / "clone"
+    view = {"view": "Vector", "name": "Cart"}
+    venv = ez.make_vec("CartPole-v1", num_envs=2, view=view)
+    net = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1)
+    ez.PPO(net, venv, ez.PPOConfig(total_timesteps=8, num_steps=4), run).train(progress=False)
+    assert main(["record", str(run), "--steps", "10", "--num-envs", "2", "--out", str(plays)]) == 0
+    assert EntityDataset(plays).metadata["view"] == view
+    assert main(["replay", str(plays)]) == 0
+    assert main(["replay", str(plays), "--view", "view=Vector", "name=Cart"]) == 0
+    assert main(["replay", str(plays), "--view", "view=Vector", "name=Pole"]) == 2
+    assert "Cart" in capsys.readouterr().err
+    flags = ["--cloning.epochs", "1", "--net.d-model", "8", "--net.n-layer", "1"]
+    assert main(["clone", str(plays), "--run", str(clone), *flags]) == 0
+    assert yaml.safe_load((clone / "config.yaml").read_text())["env"]["view"] == view
+    assert main(["eval", str(clone), "--episodes", "2"]) == 0
 
 
 def test_a_run_learns_from_a_teacher_where_it_gets_to(
@@ -114,6 +133,12 @@ def test_code_that_a_dataset_names_is_not_run(tmp_path: Path, capsys: pytest.Cap
     assert "--env.id" in capsys.readouterr().err
     assert main(["eval", str(clone), "--env.id", "MineSweeper", "--episodes", "2"]) == 0
     assert not made.exists()
+    viewed = {"env": "MineSweeper", "view": {"view": "subprocess:getoutput"}}
+    ez.record(ez.make_vec("MineSweeper", num_envs=2), None, tmp_path / "viewed", steps=4, metadata=viewed)
+    assert main(["replay", str(tmp_path / "viewed")]) == 2
+    assert "'subprocess:getoutput'" in capsys.readouterr().err
+    assert main(["clone", str(tmp_path / "viewed"), "--run", str(tmp_path / "other"), *flags]) == 0
+    assert yaml.safe_load((tmp_path / "other" / "config.yaml").read_text())["env"] == {"id": None}
 
 
 @pytest.mark.parametrize(

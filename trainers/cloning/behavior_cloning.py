@@ -273,11 +273,13 @@ class BehaviorCloning:
             self._restore(read_checkpoint(checkpoint))
         run.purge(self.step)
         facts = self.demonstrations.dataset.metadata
-        env, kwargs = facts.get("env"), facts.get("kwargs", {})
-        if named_code([env, kwargs]):  # a dataset may come from others: its code is for users to name
-            env = None
-        env_section = {"id": env, "kwargs": kwargs} if env else {"id": None}
-        run.write_config({"env": env_section, **network_sections(self.policy)}, resume)
+        env = {"id": facts.get("env"), "kwargs": facts.get("kwargs", {})}
+        if facts.get("view"):
+            env["view"] = facts["view"]
+        # A dataset may come from others: its code is for users to name.
+        if not env["id"] or named_code(env):
+            env = {"id": None}
+        run.write_config({"env": env, **network_sections(self.policy)}, resume)
 
     def _save(self) -> Path:
         """Write a checkpoint of this moment; the file of an epoch is written again with the best weights."""
