@@ -54,6 +54,7 @@ def metrics_file(run: str | Path) -> Path:
 
     Raises:
         FileNotFoundError: the folder has neither.
+        ValueError: it has both.
     """
     path = Path(run)
     if not path.is_dir():
@@ -61,6 +62,11 @@ def metrics_file(run: str | Path) -> Path:
     found = [file for file in (path / "metrics.jsonl", path / "metrics.jsonl.gz") if file.exists()]
     if not found:
         raise FileNotFoundError(f"{run} holds neither metrics.jsonl nor metrics.jsonl.gz")
+    if len(found) > 1:
+        raise ValueError(
+            f"{run}: expected one file of metrics, got metrics.jsonl and metrics.jsonl.gz: join both into"
+            " metrics.jsonl, and remove metrics.jsonl.gz"
+        )
     return found[0]
 
 
@@ -96,7 +102,7 @@ def read_curve(run: str | Path, name: str = RETURN) -> Curve:
 
     Raises:
         FileNotFoundError: there are no metrics.
-        ValueError: the file is damaged, or the steps don't increase.
+        ValueError: the file is damaged, there are two, or the steps don't increase.
     """
     path = metrics_file(run)
     metrics = read_metrics(path)

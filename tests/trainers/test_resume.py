@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib
 import json
 import os
@@ -140,6 +141,53 @@ def test_a_run_whose_checkpoints_are_gone_is_not_started_again(
     with raises(CheckpointError, str(tmp_path / "checkpoints"), 72):
         PPO(toy_policy(), toy_venv(4), config, tmp_path, resume=True)
     assert [line["step"] for line in read_metrics(tmp_path / "metrics.jsonl")] == [24, 48, 72]
+
+
+def archive(run: Path) -> bytes:
+    """Compress the metrics of a run; return them."""
+    content = (run / "metrics.jsonl").read_bytes()
+    (run / "metrics.jsonl.gz").write_bytes(gzip.compress(content))
+    (run / "metrics.jsonl").unlink()
+    return content
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_an_archived_run_keeps_its_metrics(
+    is_killed: bool, toy_policy: Any, toy_venv: Any, tmp_path: Path
+) -> None:
+    config = PPOConfig(**OPTIONS)
+    PPO(toy_policy(), toy_venv(4), config, tmp_path).train(48)
+    content = archive(tmp_path)
+    if is_killed:  # after the metrics were unpacked, before the compressed ones were removed
+        (tmp_path / "metrics.jsonl").write_bytes(content)
+    trainer = PPO(toy_policy(), toy_venv(4), config, tmp_path, resume=True)
+    assert (tmp_path / "metrics.jsonl").read_bytes() == content
+    assert not (tmp_path / "metrics.jsonl.gz").exists()
+    trainer.train(72)
+    assert [line["step"] for line in read_metrics(tmp_path / "metrics.jsonl")] == [24, 48, 72]
+
+
+def test_archived_metrics_are_not_lost(toy_policy: Any, toy_venv: Any, tmp_path: Path) -> None:
+    config = PPOConfig(**OPTIONS)
+    PPO(toy_policy(), toy_venv(4), config, tmp_path).train(48)
+    archive(tmp_path)
+    packed = tmp_path / "metrics.jsonl.gz"
+    whole = packed.read_bytes()
+    (tmp_path / "metrics.jsonl").write_text('{"step": 72}\n')
+    with raises(CheckpointError, tmp_path, "metrics.jsonl", "metrics.jsonl.gz"):
+        PPO(toy_policy(), toy_venv(4), config, tmp_path, resume=True)
+    (tmp_path / "metrics.jsonl").unlink()
+    packed.write_bytes(whole[:-20])
+    with raises(CheckpointError, packed):
+        PPO(toy_policy(), toy_venv(4), config, tmp_path, resume=True)
+    packed.write_bytes(whole)
+    shutil.rmtree(tmp_path / "checkpoints")
+    with raises(FileExistsError, tmp_path):
+        PPO(toy_policy(), toy_venv(4), config, tmp_path)
+    (tmp_path / "run.json").unlink()
+    with raises(CheckpointError, tmp_path / "checkpoints"):
+        PPO(toy_policy(), toy_venv(4), config, tmp_path, resume=True)
+    assert packed.read_bytes() == whole and not (tmp_path / "metrics.jsonl").exists()
 
 
 def test_wrong_arguments_are_one_sentence(toy_policy: Any, toy_venv: Any, tmp_path: Path) -> None:

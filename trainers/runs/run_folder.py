@@ -164,6 +164,11 @@ class RunFolder:
     def metrics(self) -> Path:
         return self.path / "metrics.jsonl"
 
+    @property
+    def _packed(self) -> Path:
+        """The metrics of an archived run."""
+        return self.path / "metrics.jsonl.gz"
+
     def write_config(self, config: Mapping[str, Any], is_resumed: bool = False) -> None:
         """Write `config.yaml`.
 
@@ -202,22 +207,56 @@ class RunFolder:
     def newest_checkpoint(self, resume: bool) -> Path | None:
         """Return the checkpoint to continue from; None: there was none yet, and the run starts at step 0.
 
+        The metrics of an archived run are unpacked.
+
         Raises:
             FileExistsError: the folder contains a run and `resume` is false.
-            CheckpointError: all checkpoints are gone.
+            CheckpointError: all checkpoints are gone, or the archived metrics can't be unpacked.
         """
         from .checkpoint import clear_leftovers
 
         paths = checkpoint_paths(self.checkpoints)
-        if not resume and (paths or self.metrics.exists()):
+        if not resume and (paths or self.metrics.exists() or self._packed.exists()):
             raise FileExistsError(f"{self.path} contains a run already: resume it or choose another folder")
-        if resume and not paths and (saved_step := last_saved_step(self.path)) is not None:
-            raise CheckpointError(
-                f"{self.path}: the run had a checkpoint of step {saved_step}, but it has none now: put it"
-                f" back into {self.checkpoints}, or start a run in another folder"
-            )
+        if resume and not paths:
+            self._check_had_none()
+        self._unpack()
         clear_leftovers(self.checkpoints)
         return paths[-1] if paths else None
+
+    def _check_had_none(self) -> None:
+        """Check that the run, which has no checkpoint now, had none before.
+
+        Raises:
+            CheckpointError: it had one, or it is archived: a run from step 0 would drop all its metrics.
+        """
+        saved_step = last_saved_step(self.path)
+        if saved_step is not None or self._packed.exists():
+            of_step = "" if saved_step is None else f" of step {saved_step}"
+            raise CheckpointError(
+                f"{self.path}: the run had a checkpoint{of_step}, but it has none now: put it"
+                f" back into {self.checkpoints}, or start a run in another folder"
+            )
+
+    def _unpack(self) -> None:
+        """Unpack the metrics of an archived run, if it is one; a kill leaves one of the two files whole.
+
+        Raises:
+            CheckpointError: they are damaged, or the folder has other unpacked ones too.
+        """
+        if not self._packed.exists():
+            return
+        try:
+            content = b"".join(_lines(self._packed))
+        except _DAMAGE as error:
+            raise CheckpointError(f"{self._packed}: expected lines of metrics, got {error}") from error
+        if self.metrics.exists() and read_regular(self.metrics, links=True) != content:
+            raise CheckpointError(
+                f"{self.path}: expected one file of metrics, got {self.metrics.name} and"
+                f" {self._packed.name}: join both into {self.metrics.name}, and remove {self._packed.name}"
+            )
+        replace_file(self.metrics, content)
+        self._packed.unlink()
 
     def check_newest(self, step: object) -> None:
         """Refuse to continue from `step` where later checkpoints are: a resumed run would take these.
@@ -276,6 +315,8 @@ def _sections(path: Path) -> set[str] | None:
 
 #: Metrics in `metrics.jsonl.gz` are a tenth as large as unpacked.
 _MOST_PACKED = 200
+#: What unpacking damaged ones raises.
+_DAMAGE = (gzip.BadGzipFile, EOFError, zlib.error, ValueError)
 
 
 def read_metrics(path: str | Path) -> list[dict[str, float]]:
@@ -289,7 +330,7 @@ def read_metrics(path: str | Path) -> list[dict[str, float]]:
     try:
         lines = _lines(path)
         return [_metrics(number, line) for number, line in enumerate(lines, 1) if line.endswith(b"\n")]
-    except (gzip.BadGzipFile, EOFError, zlib.error, ValueError) as error:
+    except _DAMAGE as error:
         raise ValueError(f"{path}: expected lines of metrics, got {error}") from error
 
 

@@ -47,6 +47,12 @@ class TestRead:
         assert read_curve(packed, "charts/SPS").steps.tolist() == [8, 16, 24]
         assert read_metrics(packed / "metrics.jsonl.gz") == read_metrics(tmp_path / "metrics.jsonl")
 
+    def test_a_folder_with_both_files(self, tmp_path: Path) -> None:
+        (tmp_path / "metrics.jsonl").write_text(LINES)
+        (tmp_path / "metrics.jsonl.gz").write_bytes(gzip.compress(LINES.encode()))
+        with raises(ValueError, tmp_path, "metrics.jsonl", "metrics.jsonl.gz"):
+            read_curve(tmp_path)
+
     def test_a_run_of_ours(self, trained: Path) -> None:
         found = read_curve(trained, "charts/SPS")
         assert found.steps.tolist() == [16, 32]
