@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 import entitize as ez
@@ -330,6 +331,42 @@ def test_lanes_may_have_seeds_of_their_own_or_none() -> None:
     games = past_self_play(venv, OpponentPool(small_net(venv)), seed=0)
     for seeds in ([None, None], [3, None], [1, 2]):
         games.reset(seed=seeds)
+
+
+def test_an_outcome_in_the_infos_of_the_last_step_decides() -> None:
+    pettingzoo = pytest.importorskip("pettingzoo")
+
+    class Duel(pettingzoo.ParallelEnv):  # type: ignore[misc, name-defined]
+        """The first agent wins, the second one has the larger return."""
+
+        metadata = MappingProxyType({"name": "duel"})
+        possible_agents = ("a", "b")
+        observation_space = action_space = staticmethod(lambda agent: gymnasium.spaces.Discrete(2))
+
+        def reset(self, seed: int | None = None, options: Any = None) -> Any:
+            self.agents, self.turn = ["a", "b"], 0
+            return {"a": 0, "b": 0}, {"a": {"outcome": None}, "b": {"outcome": None}}
+
+        def step(self, actions: Any) -> Any:
+            self.turn += 1
+            over = dict.fromkeys("ab", self.turn == 3)
+            infos = {a: {"outcome": {"a": "win", "b": "loss"}[a] if over[a] else None} for a in over}
+            self.agents = [agent for agent in over if not over[agent]]
+            return {"a": 0, "b": 0}, {"a": 0.0, "b": 0.1}, over, dict.fromkeys(over, False), infos
+
+    inner = ez.from_pettingzoo(Duel, num_envs=4)
+    venv = past_self_play(inner, pool_of(small_net(inner), 1), latest_share=0)
+    batch, _ = venv.reset(seed=0)
+    venv.action_space.seed(1)
+    results: Counter[str] = Counter()
+    for _ in range(30):
+        theirs = venv.seats.players != LEARNER
+        batch, _, terminated, _, info = venv.step(venv.action_space.sample(mask=batch))
+        if terminated.any():
+            assert not (info["final_info"]["_outcome"] & theirs).any()
+            results.update(info["final_info"]["outcome"][~theirs])
+    member = venv.pool.past[0]
+    assert {"win": member.wins, "loss": member.losses} == results and results.total() == 40 > results["win"]
 
 
 def test_a_game_in_turns_is_trained_against_past_selves() -> None:

@@ -81,8 +81,9 @@ class PastSelfPlay(EntityVectorWrapper):
     reward and never ends, and infos with a mask of lanes (`_outcome`) leave it out. Everything else is passed
     on unchanged. Each opponent acts once per step, on all of its lanes together.
 
-    Results of finished games are recorded in the pool: `info["outcome"]` of the learner's lanes if it exists,
-    otherwise whether their mean return was larger than the opponent's (a difference up to 1e-6 is a draw).
+    Results of finished games are recorded in the pool: the `outcome` ("win", "draw" or "loss") in `info` or
+    `info["final_info"]` of the learner's lanes if it exists, otherwise whether their mean return was larger
+    than the opponent's (a difference up to 1e-6 is a draw).
 
     The pool grows in `set_progress`, which trainers call before each rollout: by the learner as it was at the
     start, and then after every `interval` active steps of its lanes.
@@ -310,16 +311,23 @@ def _are_plain(actions: Any, space: EntityActionSpace, num_envs: int) -> bool:
 
 
 def _hide_infos(info: dict[str, Any], lanes: NDArray[np.bool_]) -> dict[str, Any]:
-    """Return `info` of a step without the values of these `lanes` (E,).
-
-    A value has lanes where `info` has a mask `_key` (E,) beside the `key`, as in Gymnasium's vector
-    environments. The last observations of these lanes are left out.
-    """
-    hidden = dict(info)
-    for key, mask in info.items():
-        if key.startswith("_") and key[1:] in info and getattr(mask, "shape", None) == lanes.shape:
-            hidden[key] = mask & ~lanes
+    """Return `info` of a step without the values and last observations of these `lanes` (E,)."""
+    hidden = _hide_masked(info, lanes)
     if "final_obs" in info:
         shown = ~lanes[np.flatnonzero(info["_final_obs"])]  # final_obs holds these, in this order
         hidden["final_obs"] = info["final_obs"].gather(np.flatnonzero(shown))
+    return hidden
+
+
+def _hide_masked(info: dict[Any, Any], lanes: NDArray[np.bool_]) -> dict[Any, Any]:
+    """Return `info`, and the dicts in it such as `final_info`, with masks that leave out these `lanes` (E,).
+
+    A value has lanes where a mask `_key` (E,) is beside the `key`, as in Gymnasium's vector environments.
+    """
+    hidden = dict(info)
+    for key, value in info.items():
+        if isinstance(value, dict):
+            hidden[key] = _hide_masked(value, lanes)
+        elif str(key).startswith("_") and key[1:] in info and getattr(value, "shape", None) == lanes.shape:
+            hidden[key] = value & ~lanes
     return hidden

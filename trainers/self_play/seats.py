@@ -111,9 +111,10 @@ class Seats:
         """
         self._returns += rewards
         self._ended |= ended
-        if "outcome" in info:
-            for lane in np.flatnonzero(info["_outcome"]):
-                self._scores[lane] = _SCORES[info["outcome"][lane]]
+        for source in (info, info.get("final_info", {})):  # the last step's outcome replaces that of a reset
+            if "outcome" in source:
+                for lane in np.flatnonzero(source["_outcome"]):
+                    self._scores[lane] = _SCORES.get(str(source["outcome"][lane]), np.nan)
         if not self._ended.any():
             return
         again = self._ended & ~inactive
