@@ -239,6 +239,11 @@ def test_a_network_that_does_not_fit_is_refused() -> None:
     other = ez.RogueNet(SPACE, SPACE.actions, **{**SMALL, "n_head": heads})  # parameters of the same shapes
     with raises(ValueError, "network", "n_head", heads):
         policy.load_network(other)
+    separate = {**SMALL, "separate_value_net": True}
+    with raises(ValueError, "network", "value_n_head", heads):
+        make_policy(**separate).load_network(
+            ez.RogueNet(SPACE, SPACE.actions, **separate, value_n_head=heads)
+        )
     space = ez.EntitySpace({"Unit": ["x"]}, SPACE.actions)
     with raises(ValueError, "network", "EntitySpace(Unit[1]"):
         policy.load_network(ez.RogueNet(space, space.actions, **SMALL))

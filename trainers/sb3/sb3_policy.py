@@ -255,6 +255,9 @@ class RogueNetPolicy(BasePolicy):
             ours, theirs = getattr(mine.settings, option), getattr(network.settings, option)
             if ours != theirs:
                 raise ValueError(f"another network: {option} is {ours} here, {theirs} there")
+        ours, theirs = (net.settings.for_value().n_head for net in (mine, network))
+        if ours != theirs:
+            raise ValueError(f"another network: value_n_head is {ours} here, {theirs} there")
         mine.load_state_dict(there)
         self._forget_rollout()
 
