@@ -232,9 +232,10 @@ class PPO:
         began = time.perf_counter()
         before = dict(self.clock.wall)
         with naming_update(self.updates + 1, self.step, self._run), thread_count(self.config.num_threads):
-            self.venv.set_progress(self._fraction_done(self.step))
-            with frozen_weights(self.policy), saving_on_error(self._save_new):
-                self.collect()
+            with saving_on_error(self._save_new):
+                self.venv.set_progress(self._fraction_done(self.step))
+                with frozen_weights(self.policy):
+                    self.collect()
             metrics = self.update()
         seconds = self.ranks.from_first(time.perf_counter() - began)
         self.elapsed_seconds += seconds
@@ -307,8 +308,7 @@ class PPO:
         self.ranks.check_policy(self.policy)
         self.updates += 1
         self.clock.lap("update")
-        values, returns = samples.values, samples.returns
-        if (explained := explained_variance(values, returns, self.ranks.moments)) is not None:
+        if (explained := explained_variance(samples.values, samples.returns, self.ranks.moments)) is not None:
             metrics["losses/explained_variance"] = explained
         if self.collector.reward_normalizer is not None:
             metrics["charts/reward_deviation"] = self.collector.reward_normalizer.deviation

@@ -129,6 +129,17 @@ def test_the_trainer_writes_on_time_and_keeps_the_last(
     assert steps == [120, 144], "written at 48, 96, 120 (for multiples of 40) and 144 (the end)"
 
 
+def test_environments_that_fail_between_rollouts_lose_no_update(
+    toy_policy: Any, toy_venv: Any, tmp_path: Path
+) -> None:
+    venv = toy_venv(4)
+    venv.set_progress = lambda fraction: 1 / (fraction < 0.5)
+    config = PPOConfig(total_timesteps=96, num_steps=6, update_epochs=1)
+    with pytest.raises(ZeroDivisionError):
+        PPO(toy_policy(), venv, config, tmp_path).train()
+    assert [step_of(path) for path in checkpoint_paths(tmp_path / "checkpoints")] == [48]
+
+
 def test_a_checkpoint_of_something_else_leaves_the_trainer_unchanged(
     toy_policy: Any, toy_venv: Any, tmp_path: Path
 ) -> None:

@@ -202,6 +202,16 @@ def test_an_empty_pool_leaves_all_games_to_the_learner(duels: Any, toy_policy: A
     assert (venv.seats.players == LEARNER).all() and not info["inactive"].any()
 
 
+def test_another_training_with_the_same_pool_continues_its_steps(duels: Any, toy_policy: Any) -> None:
+    pool = pool_of(toy_policy(), 101)  # of steps 0 to 100, of which it keeps 20
+    venv = past_self_play(duels(4), pool, interval=20)
+    trainer = PPO(pool.learner, venv, CONFIG)
+    trainer.train(80)
+    steps = [past.step for past in pool.past]
+    assert len(steps) == 20 and 100 in steps and venv.steps == 100 + trainer.step
+    assert len([step for step in steps if step is not None and step > 100]) >= 2
+
+
 def test_sides_can_have_several_lanes(duels: Any, stubborn: Any) -> None:
     pool = pool_of(stubborn(), 2)
     venv = past_self_play(duels(8), pool, latest_share=0, games=[((0, 1, 2), 3)])

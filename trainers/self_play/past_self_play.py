@@ -89,7 +89,9 @@ class PastSelfPlay(EntityVectorWrapper):
     start, and then after every `interval` active steps of its lanes.
 
     Attributes:
-        steps: environment steps of the learner, as `PPO.step` counts them.
+        steps: environment steps of the learner, as `PPO.step` counts them. With a pool that has snapshots of
+            an earlier training, `set_progress` continues from the newest one's step. Steps of `evaluate` in
+            these environments count as well; use other environments for it.
         seats: the player of each lane.
 
     Raises:
@@ -230,6 +232,9 @@ class PastSelfPlay(EntityVectorWrapper):
             CheckpointError: the pool's folder can't be written.
         """
         self.venv.set_progress(fraction)
+        newest = max((past.step or 0 for past in self.pool.past), default=0)
+        if newest >= self.steps:  # a pool of an earlier training: continue its count
+            self.steps = self._grown_at = newest
         if not self.pool.past or is_due(self._grown_at, self.steps, self.interval):
             gone = self.pool.add(self.steps)
             self._grown_at = self.steps
