@@ -62,6 +62,23 @@ def test_a_run_against_past_selves_is_resumed_with_them(
     assert metrics(other)[-1]["opponents/win_rate_fixed_0"] > 0
 
 
+def test_agents_that_know_less_of_the_game_are_continued_and_play_along(
+    entitize: Run, config: Callable[..., Path], tmp_path: Path
+) -> None:
+    old, run = tmp_path / "old", tmp_path / "run"
+    with ez.make_vec("MultiSnake/lanes", num_envs=4, max_steps=12) as venv:
+        space = venv.single_observation_space
+        fewer = {name: space.entities[name] for name in list(space.entities)[:-1]}
+        narrow = ez.EntitySpace(fewer, space.actions, space.global_features)
+        net = ez.RogueNet(narrow, space.actions, **SNAKES["net"])
+        net.adapt_to(space)
+        ez.PPO(net, venv, ez.PPOConfig(total_timesteps=32, num_steps=8), old).train()
+    file = config({"checkpoints": [str(old)], "latest_share": 0.0})
+    code, _, err = entitize("train", "--config", file, "--init-from", old, "--run", run)
+    assert (code, err) == (0, "")
+    assert metrics(run)[-1]["opponents/win_rate_fixed_0"] > 0
+
+
 @pytest.mark.parametrize(
     ("opponents", "message"),
     [

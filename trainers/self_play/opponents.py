@@ -104,7 +104,8 @@ class OpponentPool:
         folder: the folder `opponents` in the run folder, which keeps the members for a resumed run (see
             `OpponentFolder`); None: do not keep them.
         checkpoints: fixed members: checkpoint folders, or run folders, of which the newest checkpoint is
-            used. They may be other networks, with fewer entity types and features in their spaces.
+            used. They may be other networks, with fewer entity types and features than the observations that
+            the learner reads; call its `adapt_to` before.
         max_size: the maximal number of members, fixed ones included.
         weighting: how members are sampled: "uniform", "hard" (by (1 - w)², where w is the learner's win rate)
             or "variance" (by w (1 - w)); see `WEIGHTINGS`.
@@ -226,7 +227,7 @@ class OpponentPool:
             self._unsaved[place] = read_checkpoint(path)
         policy: Any = load_policy(path)
         try:
-            policy.adapt_to(self.learner.observation_space)
+            policy.adapt_to(getattr(self.learner, "reads", self.learner.observation_space))
         except ValueError as error:
             raise ValueError(f"the network of {source} does not fit the environment: {error}") from error
         return Opponent(self._number(), _frozen(policy), source=source)
