@@ -17,6 +17,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from entitize.policies import CheckpointError
 from gymnasium.vector import SyncVectorEnv
 from stable_baselines3 import A2C, PPO
 from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback, EvalCallback
@@ -298,6 +299,21 @@ def test_the_network_travels_to_entitize_and_back(tmp_path: Path) -> None:
     assert ez.load_policy(ez.sb3.export_policy(back.policy, tmp_path / "policy")).config == loaded.config
     with raises(TypeError, "RogueNetPolicy", "ActorCriticPolicy"):
         ez.sb3.export_policy(PPO("MlpPolicy", "CartPole-v1"), tmp_path)
+
+
+def test_an_export_replaces_the_ones_of_more_steps(tmp_path: Path) -> None:
+    model = make_model()
+    model.learn(64)
+    old = ez.sb3.export_policy(model, tmp_path)
+    model.learn(32)  # counts from 0 again
+    new = ez.sb3.export_policy(model, tmp_path)
+    assert (old.name, new.name) == ("step_000000000064", "step_000000000032")
+    assert equal(dict(ez.load_policy(tmp_path).state_dict()), dict(model.policy.network.state_dict()))
+    assert list((tmp_path / "checkpoints").iterdir()) == [new] == [ez.sb3.export_policy(model, tmp_path)]
+    (new / "optimizer.safetensors").touch()  # as in a run folder
+    with raises(CheckpointError, "export_policy", str(tmp_path), "another folder"):
+        ez.sb3.export_policy(model, tmp_path)
+    assert new.exists()
 
 
 def test_arguments_are_filled_in() -> None:

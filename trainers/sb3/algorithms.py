@@ -18,7 +18,13 @@ from stable_baselines3.common.vec_env import (
 
 from ...envs import EntityVectorEnv
 from ...policies.rogue_net import RogueNet
-from ..runs.checkpoint import network_metadata, write_checkpoint
+from ..runs.checkpoint import (
+    CheckpointError,
+    checkpoint_paths,
+    delete_checkpoint,
+    network_metadata,
+    write_checkpoint,
+)
 from .buffer import RaggedRolloutBuffer
 from .sb3_policy import RogueNetPolicy
 from .vec_env import RaggedVecEnv, make_vec
@@ -127,14 +133,15 @@ def export_policy(model: BaseAlgorithm | RogueNetPolicy, folder: str | Path) -> 
 
     Args:
         model: a model with a `RogueNetPolicy`, or that policy.
-        folder: where to put `checkpoints/step_<steps>`; an export of the same step is replaced.
+        folder: where to put `checkpoints/step_<steps>`. Earlier exports in it are deleted: `learn` counts
+            steps from 0 again, so the newest export may have fewer steps than they.
 
     Returns:
         the path of the checkpoint.
 
     Raises:
         TypeError: `model` has another policy.
-        CheckpointError: the system refused to write.
+        CheckpointError: the system refused to write, or `folder` has checkpoints of a training.
     """
     policy = model.policy if isinstance(model, BaseAlgorithm) else model
     if not isinstance(policy, RogueNetPolicy):
@@ -143,4 +150,12 @@ def export_policy(model: BaseAlgorithm | RogueNetPolicy, folder: str | Path) -> 
     step = model.num_timesteps if isinstance(model, BaseAlgorithm) else 0
     tensors = {name: tensor.cpu() for name, tensor in network.state_dict().items()}
     metadata = network_metadata(network)
-    return write_checkpoint(Path(folder) / "checkpoints", step, {"policy": tensors}, metadata)
+    folder = Path(folder) / "checkpoints"
+    old = checkpoint_paths(folder)
+    if any((path / "optimizer.safetensors").exists() for path in old):
+        raise CheckpointError(f"export_policy: {folder} has checkpoints of a training. Choose another folder")
+    exported = write_checkpoint(folder, step, {"policy": tensors}, metadata)
+    for path in old:
+        if path != exported:
+            delete_checkpoint(path)
+    return exported
