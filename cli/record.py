@@ -84,17 +84,6 @@ def main(arguments: Sequence[str]) -> None:
     lanes = chosen.num_envs or settings.num_envs
     settings = replace(settings, num_envs=lanes, episodes=lanes)
     env, _ = evaluation_env(config.env, settings, chosen.levels, chosen.kwargs)
-    facts: dict[str, Any] = {
-        "entitize": __version__,
-        "env": env.id,
-        "kwargs": dict(env.kwargs),
-        "levels": chosen.levels,
-        "policy": _name(chosen),
-    }
-    if env.view:
-        facts["view"] = dict(env.view)
-    if chosen.teacher:
-        facts["teacher"] = str(chosen.teacher)
     episodes = chosen.episodes or (None if chosen.steps else 100)
     with thread_count(config.ppo.num_threads), make_environments(env) as venv:
         player = _player(chosen, venv)
@@ -108,7 +97,7 @@ def main(arguments: Sequence[str]) -> None:
                 steps=chosen.steps,
                 deterministic=settings.deterministic,
                 seed=settings.seed,
-                metadata=facts,
+                metadata=_facts(chosen, env),
                 teacher=teacher,
             )
         except FileExistsError as error:
@@ -118,6 +107,19 @@ def main(arguments: Sequence[str]) -> None:
                 raise
             raise UserError(str(error)) from error  # a bot raised something, or hangs
     _report(chosen, player)
+
+
+def _facts(chosen: RecordArguments, env: EnvConfig) -> dict[str, Any]:
+    """Return the metadata of the dataset."""
+    return {
+        "entitize": __version__,
+        "env": env.id,
+        "kwargs": dict(env.kwargs),
+        **({"view": dict(env.view)} if env.view else {}),
+        "levels": chosen.levels,
+        "policy": _name(chosen),
+        **({"teacher": str(chosen.teacher)} if chosen.teacher else {}),
+    }
 
 
 def _report(chosen: RecordArguments, player: Any) -> None:
