@@ -11,7 +11,16 @@ import numpy as np
 from ...trainers import Interval
 from ..errors import UserError
 from ..statistics.aggregates import LEAST_RUNS, bootstrap
-from .document import Document, Picture, ReportColumn, ReportTable, Section, interval_values, range_values
+from .document import (
+    Document,
+    Picture,
+    ReportColumn,
+    ReportTable,
+    Row,
+    Section,
+    interval_values,
+    range_values,
+)
 from .measured_runs import (
     MeasuredRun,
     RunTable,
@@ -54,8 +63,10 @@ def ablation_report(
     notes = (
         "Returns are means over the last 100 episodes of training, averaged over the last 0.5 million"
         " steps; brackets go from the worst seed to the best.",
-        f"The difference to {baseline} is at the same number of steps, the most that a seed of each has"
-        f" reached; brackets: 95 % bootstrap over seeds, where both have at least {LEAST_RUNS}.",
+        f"The difference to {baseline} is at the same number of steps: the most that all compared seeds have"
+        f" reached. These are the finished seeds of a side if it has at least {LEAST_RUNS}, otherwise those"
+        " that have reached half of the steps of its furthest. Their number is shown where it is not all."
+        f" Brackets: 95 % bootstrap over seeds, where both have at least {LEAST_RUNS}.",
         "Multiply-adds are of one step with the mean number of entities while the random policy plays.",
         *(
             f"{row['game']}, {row['variant']}, not counted: {row['not_counted']}"
@@ -137,14 +148,33 @@ def variant_rows(games: Variants, baseline: str) -> list[dict[str, Any]]:
 
 
 def _difference_to(runs: Sequence[MeasuredRun], others: Sequence[MeasuredRun]) -> dict[str, Any]:
-    """Return the difference of the mean returns at the most steps that a seed of both has reached."""
-    reached = [max((run.steps for run in own if run.has_returns), default=0) for own in (runs, others)]
-    step = min(reached)
-    ours, theirs = ([run.return_at(step) for run in own if run.reached(step)] for own in (runs, others))
+    """Return the difference of the mean returns at the most steps that all compared seeds have reached."""
+    compared = _compared_seeds(runs), _compared_seeds(others)
+    step = min((run.steps for own in compared for run in own), default=0)
+    ours, theirs = ([run.return_at(step) for run in own if run.reached(step)] for own in compared)
     if not ours or not theirs:
         return {}
-    difference = _bootstrap_difference(ours, theirs)
-    return {"compared_at": step, **interval_values("difference", difference)}
+    return {
+        "compared_at": step,
+        "compared_seeds": len(ours),
+        "compared_baseline_seeds": len(theirs),
+        "baseline_seeds": len(others),
+        **interval_values("difference", _bootstrap_difference(ours, theirs)),
+    }
+
+
+def _compared_seeds(runs: Sequence[MeasuredRun]) -> list[MeasuredRun]:
+    """Return the seeds of a variant that are compared, so that one that has hardly begun holds up no other.
+
+    These are the finished ones if there are at least `LEAST_RUNS`. Otherwise they are those that have reached
+    at least half of the steps of the furthest. Seeds without returns are left out.
+    """
+    started = [run for run in runs if run.has_returns]
+    finished = [run for run in started if run.record.is_done]
+    if len(finished) >= LEAST_RUNS:
+        return finished
+    furthest = max((run.steps for run in started), default=0)
+    return [run for run in started if 2 * run.steps >= furthest]
 
 
 def _bootstrap_difference(ours: Sequence[float], theirs: Sequence[float]) -> Interval:
@@ -157,15 +187,24 @@ def _bootstrap_difference(ours: Sequence[float], theirs: Sequence[float]) -> Int
     return Interval(2 * half.mean, 2 * half.low, 2 * half.high)
 
 
+def _compared_at(row: Row) -> str:
+    """Return the steps of the comparison as text, with the numbers of seeds where these are not all."""
+    if row["compared_at"] is None:
+        return "–"
+    ours, theirs = row["compared_seeds"], row["compared_baseline_seeds"]
+    steps = short_steps(row["compared_at"])
+    if (ours, theirs) == (row["seeds"], row["baseline_seeds"]):
+        return steps
+    return f"{steps} ({ours} of {row['seeds']} seeds, baseline {theirs} of {row['baseline_seeds']})"
+
+
 def _columns(baseline: str) -> list[ReportColumn]:
     return [
         ReportColumn("game", lambda row: row["game"], is_text=True),
         ReportColumn("variant", lambda row: row["variant"], is_text=True),
         ReportColumn("return [seeds from, to]", lambda row: spread(row, "return")),
         ReportColumn(f"difference to {baseline}", lambda row: spread(row, "difference")),
-        ReportColumn(
-            "compared at", lambda row: "–" if row["compared_at"] is None else short_steps(row["compared_at"])
-        ),
+        ReportColumn("compared at", _compared_at),
         ReportColumn("steps", steps_taken),
         ReportColumn("seeds", lambda row: str(row["seeds"])),
         ReportColumn("hours", lambda row: format_number(row["hours"])),

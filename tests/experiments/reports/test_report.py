@@ -456,6 +456,49 @@ def test_ablation(tmp_path: Path, no_environments: None) -> None:
     assert "There are no runs of deep yet, beside which every variant is to be." in text
 
 
+def ablation_row(directory: Path, seeds: dict[str, list[int]]) -> dict[str, str]:
+    """Return the row of the variant beside `plain`; seed n ends at these steps, on a line of slope n + 1."""
+    for variant, ends in seeds.items():
+        for seed, end in enumerate(ends):
+            points = [(0, 0.0), (end, end * (seed + 1) / 1e6)]
+            make_run(directory, f"maze/{variant}/{seed}", points, env="Procgen/maze")
+    asked = {"kind": "ablation", "seeds": [0], "cases": ["maze"], "networks": list(seeds)}
+    (directory / "experiment.yaml").write_text(yaml.safe_dump({**asked, "baseline": "plain"}))
+    write_report(directory, directory / "report")
+    (row,) = [row for row in read_csv(directory / "report" / "variants.csv") if row["variant"] != "plain"]
+    return row
+
+
+@pytest.mark.parametrize(
+    ("plain", "wide", "step", "counts"),
+    [
+        # The time was over a little earlier or later: all seeds, where the first of them ended.
+        ([1_100_000, 1_200_000, 1_300_000], [1_000_000, 1_400_000, 1_000_000], 1_000_000, (3, 3)),
+        # One has hardly begun, beside two that are not finished and beside three that are.
+        ([1_200_000, 1_100_000], [1_000_000, 1_100_000, 100_000], 1_000_000, (2, 2)),
+        ([2_000_000] * 3 + [1_500_000], [1_800_000, 900_000, 800_000], 900_000, (2, 3)),
+        ([2_000_000] * 3, [2_000_000] * 3 + [1_500_000], 2_000_000, (3, 3)),
+    ],
+)  # fmt: skip
+def test_an_ablation_compares_seeds_at_the_steps_that_all_have_reached(
+    tmp_path: Path,
+    no_environments: None,
+    plain: list[int],
+    wide: list[int],
+    step: int,
+    counts: tuple[int, int],
+) -> None:
+    row = ablation_row(tmp_path, {"plain": plain, "wide": wide})
+    assert int(row["compared_at"]) == step
+    assert (int(row["compared_seeds"]), int(row["compared_baseline_seeds"])) == counts
+    middle = step / 1e6 - 0.2  # mean over the last five lines, of a slope of 1
+    ours, theirs = (np.mean(np.arange(count) + 1) for count in counts)
+    assert float(row["difference_mean"]) == pytest.approx((ours - theirs) * middle)
+    shown = f"({counts[0]} of {len(wide)} seeds, baseline {counts[1]} of {len(plain)})"
+    text = (tmp_path / "report" / "report.md").read_text()
+    assert (shown in text) == (counts != (len(wide), len(plain)))
+
+
 # -- parts ---------------------------------------------------------------------------------------------------
 
 
