@@ -18,7 +18,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from torch.optim import Optimizer
 
 from ..envs import EntityVectorEnv
 from ..envs.errors import positive_number, whole_number
@@ -30,7 +29,7 @@ from .collector import Collector
 from .compatibility import check_samples, checked_callbacks, checked_module, checked_ranks
 from .config import PPOConfig
 from .learners.learner import Learner, make_learner
-from .learners.optimizer import make_optimizer, own_optimizer, place, set_learning_rate
+from .learners.optimizer import make_optimizer, place, set_learning_rate
 from .progress import Detail, Show, detail_of, shown_progress
 from .ranks import Ranks, own_rows
 from .rollout import Samples
@@ -40,6 +39,7 @@ from .runs.guard import Snapshot, check_batch, check_finite, naming_update, savi
 from .runs.run_folder import RunFolder
 from .runs.run_origin import note_origin
 from .runs.run_start import open_run, run_folder
+from .runs.saved_optimizer import OwnsOptimizer
 from .runs.tracking import Tracker, TrackerName
 from .runs.trainer_state import EvolvingVectorEnv, capture, derived_seed, restore
 from .schedule import annealed, is_due, thread_count
@@ -50,7 +50,7 @@ from .stopping import ending_on_signals
 Callback = Callable[["PPO", dict[str, float]], bool | None]
 
 
-class PPO:
+class PPO(OwnsOptimizer):
     """Trains `policy` on the environments of `venv`.
 
         trainer = PPO(policy, venv, PPOConfig(total_timesteps=100_000), run_dir="runs/first")
@@ -103,7 +103,7 @@ class PPO:
         module = checked_module(policy, venv)
         keep_freed_memory()
         self.venv = venv
-        self.config = config
+        self.config: PPOConfig = config
         self.ranks = Ranks.current()
         lanes, num_lanes = checked_ranks(self.ranks, policy, venv, config)
         self.callbacks = checked_callbacks(callbacks)
@@ -141,19 +141,6 @@ class PPO:
         if not self.ranks.is_first:
             self.restore(state)
 
-    @property
-    def optimizer(self) -> Optimizer:
-        """The learner's optimizer. One that is assigned keeps its learning rates, lowered by `anneal_lr`.
-
-        Raises:
-            ValueError: it is assigned, and moves no parameter of the policy.
-        """
-        return self.learner.optimizer
-
-    @optimizer.setter
-    def optimizer(self, optimizer: Optimizer) -> None:
-        self.learner.optimizer = own_optimizer(optimizer, self.policy, self.config.learning_rate)
-
     # -- training -------------------------------------------------------------------------------------------
 
     def train(
@@ -176,6 +163,7 @@ class PPO:
             KeyboardInterrupt, SystemExit: Ctrl-C or SIGTERM ended it.
             TypeError, ValueError: `total_timesteps` or `max_seconds` is no number or not positive.
             RunLockedError: another process or trainer trains in `run_dir`.
+            CheckpointError: the restored checkpoint is of another optimizer than `optimizer`.
             RuntimeError: another trainer has continued the run in `run_dir` since.
             NonFiniteError: a loss, gradient, weight, statistic, reward or observation is NaN or infinite.
         """
@@ -229,6 +217,7 @@ class PPO:
 
     def _iterate(self) -> dict[str, float]:
         """Run one rollout and its update, and log the metrics."""
+        self.check_optimizer()
         began = time.perf_counter()
         before = dict(self.clock.wall)
         with naming_update(self.updates + 1, self.step, self._run), thread_count(self.config.num_threads):
@@ -276,8 +265,10 @@ class PPO:
         Raises:
             RuntimeError: there is no rollout to learn from.
             ValueError: the rollout is of other entity types or actions than the policy's.
-            NonFiniteError: see `train`. After this or any other error, policy and optimizer are as before.
+            CheckpointError, NonFiniteError: see `train`. After these or any other error, policy and optimizer
+                are as before.
         """
+        self.check_optimizer()
         samples = self._samples if samples is None else samples
         if samples is None:
             raise RuntimeError("collect a rollout before the update")
@@ -307,6 +298,7 @@ class PPO:
             raise
         self.ranks.check_policy(self.policy)
         self.updates += 1
+        self._saved = None
         self.clock.lap("update")
         if (explained := explained_variance(samples.values, samples.returns, self.ranks.moments)) is not None:
             metrics["losses/explained_variance"] = explained

@@ -273,6 +273,28 @@ def test_an_optimizer_of_ones_own_moves_the_weights(plays: Path) -> None:
         trainer.optimizer = torch.optim.SGD(make_net(1).parameters(), lr=0.1)
 
 
+def test_a_resumed_run_goes_on_with_an_optimizer_of_ones_own(plays: Path, tmp_path: Path) -> None:
+    def trainer(run: str, resume: bool = False) -> ez.BehaviorCloning:
+        config = ez.BehaviorCloningConfig(epochs=2, minibatch_size=512, anneal_lr=False)
+        return ez.BehaviorCloning(make_net(), EntityDataset(plays), config, tmp_path / run, resume=resume)
+
+    def own(trainer: ez.BehaviorCloning) -> torch.optim.Optimizer:
+        return torch.optim.SGD(trainer.policy.parameters(), lr=0.1, momentum=0.9)
+
+    whole, first = trainer("whole"), trainer("parts")
+    for made in (whole, first):
+        made.optimizer = own(made)
+    whole.train()
+    first.train(1)
+    again = trainer("parts", resume=True)
+    with raises(CheckpointError, "SGD", "Adam", "trainer.optimizer"):
+        again.train()
+    assert again.epoch == 1
+    again.optimizer = own(again)
+    again.train()
+    assert all(map(torch.equal, whole.policy.parameters(), again.policy.parameters()))
+
+
 def test_metrics_of_a_run_that_is_over_are_those_of_its_best_weights(plays: Path, tmp_path: Path) -> None:
     config = ez.BehaviorCloningConfig(
         epochs=3, minibatch_size=64, patience=None, learning_rate=0.3, anneal_lr=False

@@ -242,6 +242,83 @@ def test_an_optimizer_of_ones_own_keeps_its_learning_rates_and_goes_on_after_a_r
         assert all(torch.equal(saved[name], found[name]) for name in saved)
 
 
+def with_momentum(policy: Any) -> torch.optim.Optimizer:
+    return torch.optim.SGD(policy.parameters(), lr=0.01, momentum=0.9)
+
+
+def with_adam(policy: Any) -> torch.optim.Optimizer:
+    return torch.optim.Adam(policy.parameters(), lr=0.002)
+
+
+@pytest.mark.parametrize("own", [with_momentum, with_adam])
+def test_an_optimizer_that_is_assigned_after_a_resume_gets_its_state(
+    own: Any, toy_policy: Any, stateful_toy_venv: Any, tmp_path: Path
+) -> None:
+    def trainer(run: str, resume: bool = False) -> PPO:
+        torch.manual_seed(0)
+        return PPO(toy_policy(), stateful_toy_venv(4), CONFIG, tmp_path / run, resume=resume)
+
+    whole, first = trainer("whole"), trainer("parts")
+    for made in (whole, first):
+        made.optimizer = own(made.policy)
+    whole.train(progress=False)
+    first.callbacks.append(lambda trainer, _: trainer.step >= 48)
+    first.train(progress=False)
+    again = trainer("parts", resume=True)
+    again.save_checkpoint()  # the state survives this
+    again = trainer("parts", resume=True)
+    again.optimizer = own(again.policy)
+    again.train(progress=False)
+    for ours, theirs in zip(whole.policy.parameters(), again.policy.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+    again.optimizer = own(again.policy)  # after an update: a new start
+    assert not again.optimizer.state
+
+
+def test_a_run_with_another_optimizer_does_not_go_on(
+    toy_policy: Any, stateful_toy_venv: Any, tmp_path: Path
+) -> None:
+    first = PPO(toy_policy(), stateful_toy_venv(4), CONFIG, tmp_path)
+    first.optimizer = with_momentum(first.policy)
+    first.train(48, progress=False)
+    again = PPO(toy_policy(), stateful_toy_venv(4), CONFIG, tmp_path, resume=True)
+    samples = again.collect()
+    before, step = {name: t.clone() for name, t in again.policy.state_dict().items()}, again.step
+    facts = [str(tmp_path), "SGD", "Adam", "trainer.optimizer"]
+    with raises(CheckpointError, *facts):
+        again.update(samples)
+    with raises(CheckpointError, *facts):
+        again.train(progress=False)
+    with raises(CheckpointError, *facts):
+        again.optimizer = with_adam(again.policy)
+    assert again.step == step
+    assert all(torch.equal(tensor, before[name]) for name, tensor in again.policy.state_dict().items())
+    again.train(48, progress=False)  # nothing left to train
+    again.optimizer = with_momentum(again.policy)
+    again.train(progress=False)
+
+
+def test_amsgrad_is_part_of_an_optimizers_state(toy_policy: Any, toy_venv: Any, tmp_path: Path) -> None:
+    PPO(toy_policy(), toy_venv(4), CONFIG, tmp_path).train(48, progress=False)
+    again = PPO(toy_policy(), toy_venv(4), CONFIG, tmp_path, resume=True)
+    with raises(CheckpointError, "max_exp_avg_sq", "exp_avg"):
+        again.optimizer = torch.optim.Adam(again.policy.parameters(), amsgrad=True)
+
+
+def test_checkpoints_without_the_optimizers_class_are_of_adam(
+    toy_policy: Any, toy_venv: Any, tmp_path: Path
+) -> None:
+    PPO(toy_policy(), toy_venv(4), CONFIG, tmp_path).train(progress=False)
+    stored = read_checkpoint(checkpoint_paths(tmp_path / "checkpoints")[-1])
+    assert stored.metadata.pop("optimizer") == "Adam"  # AdamW is one
+    again = PPO(toy_policy(), toy_venv(4), CONFIG)
+    again.restore(stored)
+    with raises(CheckpointError, "SGD", "Adam"):
+        again.optimizer = with_momentum(again.policy)
+    again.optimizer = with_adam(again.policy)
+    assert again.optimizer.state
+
+
 def test_networks_that_share_weights_are_saved(tmp_path: Path) -> None:
     venv = ez.make_vec("MineSweeper", num_envs=4)
     nets = []

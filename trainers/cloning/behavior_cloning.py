@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.optim import Optimizer
 
 from ...datasets import EntityDataset
 from ...envs import MultiCategorical, named_code
@@ -22,13 +21,14 @@ from ...policies import CheckpointError, Policy, frozen_weights
 from ...policies.checkpoint import malformed_means
 from ...policies.rogue_net import RogueNet
 from ..compatibility import checked_callbacks
-from ..learners.optimizer import make_optimizer, own_optimizer, place, set_learning_rate
+from ..learners.optimizer import make_optimizer, place, set_learning_rate
 from ..runs.checkpoint import Checkpoint, network_metadata, read_checkpoint
 from ..runs.guard import NonFiniteError, Snapshot, check_finite
 from ..runs.run_folder import RunFolder
 from ..runs.run_origin import note_origin
 from ..runs.run_start import network_sections
-from ..runs.trainer_state import check_policy, moments, optimizer_state, rng_of
+from ..runs.saved_optimizer import OPTIMIZER, OwnsOptimizer, SavedOptimizer
+from ..runs.trainer_state import check_policy, rng_of
 from ..schedule import annealed, thread_count
 from .cloning_config import BehaviorCloningConfig
 from .cloning_learner import FusedCloningLearner, TorchCloningLearner
@@ -41,7 +41,7 @@ _MAY_CHANGE = {"epochs", "patience", "num_threads", "device"}
 Callback = Callable[["BehaviorCloning", dict[str, float]], bool | None]
 
 
-class BehaviorCloning:
+class BehaviorCloning(OwnsOptimizer):
     """Trains `policy` to choose the actions that `dataset` recorded, by maximum likelihood.
 
         dataset = ez.datasets.EntityDataset("plays")
@@ -89,7 +89,7 @@ class BehaviorCloning:
             raise TypeError(f"BehaviorCloning: expected an EntityDataset, got {dataset!r}")
         dataset.check_space(policy.observation_space, "policy")
         self.policy: Policy = policy
-        self.config = config
+        self.config: BehaviorCloningConfig = config
         self.callbacks = checked_callbacks(callbacks)
         self.demonstrations = Demonstrations(
             dataset, config.held_out, config.gamma, config.illegal, config.seed
@@ -109,19 +109,6 @@ class BehaviorCloning:
             with self._run.locked():
                 self._open_run(self._run, resume)
 
-    @property
-    def optimizer(self) -> Optimizer:
-        """The learner's optimizer. One that is assigned keeps its learning rates, lowered by `anneal_lr`.
-
-        Raises:
-            ValueError: it is assigned, and moves no parameter of the policy.
-        """
-        return self.learner.optimizer
-
-    @optimizer.setter
-    def optimizer(self, optimizer: Optimizer) -> None:
-        self.learner.optimizer = own_optimizer(optimizer, self.policy, self.config.learning_rate)
-
     # -- training -------------------------------------------------------------------------------------------
 
     def train(self, epochs: int | None = None) -> dict[str, float]:
@@ -132,6 +119,7 @@ class BehaviorCloning:
 
         Raises:
             TypeError, ValueError: `epochs` is no whole number of at least 1.
+            CheckpointError: the restored checkpoint is of another optimizer than `optimizer`.
             NonFiniteError: a loss, gradient or weight is NaN or infinite. After this or any other error
                 policy and optimizer are as before the epoch.
         """
@@ -174,6 +162,7 @@ class BehaviorCloning:
 
     def _run_epoch(self, epochs: int) -> dict[str, float]:
         """Learn from all steps once, evaluate, and write a checkpoint."""
+        self.check_optimizer()
         began = time.perf_counter()
         before = Snapshot(self.policy, self.optimizer)
         config, rows = self.config, self.demonstrations.learned
@@ -198,6 +187,7 @@ class BehaviorCloning:
             if isinstance(error, NonFiniteError):
                 raise NonFiniteError(f"epoch {self.epoch + 1} (step {self.step}): {error}") from error
             raise
+        self._saved = None
         self.epoch, self.step = self.epoch + 1, self.step + len(rows)
         seconds = time.perf_counter() - began
         self.elapsed_seconds += seconds
@@ -284,9 +274,10 @@ class BehaviorCloning:
     def _save(self) -> Path:
         """Write a checkpoint of this moment; the file of an epoch is written again with the best weights."""
         assert self._run is not None
+        moments, optimizer = self.saved_optimizer()
         tensors: dict[str, Mapping[str, Tensor]] = {
             "policy": dict(self.policy.state_dict()),
-            "optimizer": moments(self),
+            "optimizer": moments,
             "trainer": {"torch_rng": torch.get_rng_state()},
         }
         metadata: dict[str, Any] = {
@@ -294,6 +285,7 @@ class BehaviorCloning:
             "elapsed_seconds": self.elapsed_seconds,
             "rng": self.rng.bit_generator.state,
             **network_metadata(self.policy),
+            OPTIMIZER: optimizer,
             "cloning": asdict(self.config),
             "dataset": ", ".join(map(str, self.demonstrations.dataset.paths)),
             "num_steps": len(self.demonstrations.dataset),
@@ -311,9 +303,9 @@ class BehaviorCloning:
                 or another dataset.
         """
         with malformed_means(f"checkpoint {checkpoint.path} is not of this trainer"):
-            check_policy(self, checkpoint)
+            check_policy(self.policy, checkpoint)
             self._check_continues(checkpoint)
-            state = optimizer_state(self, checkpoint)
+            optimizer = SavedOptimizer.of(checkpoint, self.policy)
             rng = rng_of(checkpoint.metadata["rng"])
             epoch, step = int(checkpoint.metadata["epoch"]), int(checkpoint.metadata["step"])
             elapsed = float(checkpoint.metadata["elapsed_seconds"])
@@ -323,7 +315,7 @@ class BehaviorCloning:
                 weights = {name: tensor.clone() for name, tensor in checkpoint.tensors["best"].items()}
                 best = int(stored["epoch"]), float(stored["log_likelihood"]), weights
         self.policy.load_state_dict(checkpoint.tensors["policy"])
-        self.optimizer.load_state_dict(state)
+        self.restore_optimizer(optimizer)
         torch.set_rng_state(checkpoint.tensors["trainer"]["torch_rng"])
         self.rng, self.epoch, self.step, self.elapsed_seconds, self._best = rng, epoch, step, elapsed, best
 

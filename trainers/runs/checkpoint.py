@@ -2,7 +2,7 @@
 
     checkpoints/step_000000163840/
         policy.safetensors     parameters and buffers (normalization statistics) of the network
-        optimizer.safetensors  moments of AdamW, "<index of the parameter>/<name>"
+        optimizer.safetensors  state of the optimizer, "<index of the parameter>/<name>"
         trainer.safetensors    torch's generator, episode statistics
         environments.safetensors   only where they can save their state
         checkpoint.json        step counts, generators, spaces, options, and a SHA-256 of each file

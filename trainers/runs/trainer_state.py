@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.optim import Adam, Optimizer
 
 from ...envs import EntityBatch, EntityVectorEnv, schema_difference, space_schema
 from ...envs.vector.saved_state import check_arrays
@@ -26,37 +25,23 @@ from ..lanes import Shown
 from ..rollout_source import RolloutSource
 from ..starting_policy import StartingPolicy
 from .checkpoint import Checkpoint, CheckpointError, network_metadata
-
-#: What Adam and AdamW, which is a subclass, keep for each parameter.
-_ADAM = {"step", "exp_avg", "exp_avg_sq"}
-_NOT_NEGATIVE = {"step", "exp_avg_sq"}
+from .saved_optimizer import OPTIMIZER, SavedOptimizer
 
 
-class Learning(Protocol):
-    """Interface of trainers with a policy and its optimizer: `PPO`, `BehaviorCloning`."""
-
-    policy: Policy
-
-    @property
-    def optimizer(self) -> Optimizer:
-        """The optimizer of the policy's parameters."""
-        ...
-
-
-def check_policy(trainer: Learning, checkpoint: Checkpoint) -> None:
-    """Check that a checkpoint is of the policy of `trainer`.
+def check_policy(policy: Policy, checkpoint: Checkpoint) -> None:
+    """Check that a checkpoint is of `policy`.
 
     Raises:
         CheckpointError: it is of another network or other spaces.
     """
     theirs = checkpoint.metadata["spaces"]
-    difference = schema_difference(space_schema(trainer.policy.observation_space), theirs)
+    difference = schema_difference(space_schema(policy.observation_space), theirs)
     if difference:
         raise CheckpointError(f"checkpoint {checkpoint.path} is for other spaces: {difference}")
     saved = checkpoint.metadata["policy"]
-    ours = {"class": type(trainer.policy).__name__, **json.loads(json.dumps(trainer.policy.config))}
+    ours = {"class": type(policy).__name__, **json.loads(json.dumps(policy.config))}
     # A checkpoint lacks options that were added after it was written: they have their defaults.
-    defaults = RogueNetConfig().to_dict() if isinstance(trainer.policy, RogueNet) else {}
+    defaults = RogueNetConfig().to_dict() if isinstance(policy, RogueNet) else {}
     theirs = {"class": saved["class"], **defaults, **saved["config"]}
     if "engine" in theirs:
         theirs["engine"] = engine_of(theirs)
@@ -68,54 +53,7 @@ def check_policy(trainer: Learning, checkpoint: Checkpoint) -> None:
             raise CheckpointError(
                 f"checkpoint {checkpoint.path} is of another network: {name} is {here} here, {there} there"
             )
-    check_weights(trainer.policy.state_dict(), checkpoint)
-
-
-def optimizer_state(trainer: Learning, checkpoint: Checkpoint) -> dict[str, Any]:
-    """Return the state of the optimizer in a checkpoint, for its `load_state_dict`.
-
-    Raises:
-        CheckpointError: it is of other parameters, or not one of an optimizer.
-    """
-    where = f"checkpoint {checkpoint.path}: optimizer state"
-    parameters = list(trainer.policy.parameters())
-    groups = trainer.optimizer.param_groups
-    places = {id(p): place for place, p in enumerate(p for group in groups for p in group["params"])}
-    state: dict[int, dict[str, Tensor]] = {}
-    for key, value in checkpoint.tensors["optimizer"].items():
-        index, _, name = key.partition("/")
-        if not index.isdecimal() or int(index) >= len(parameters):
-            raise CheckpointError(
-                f"checkpoint {checkpoint.path} has {key!r:.100} for {len(parameters)} parameters"
-            )
-        parameter = parameters[int(index)]
-        wanted = () if name == "step" else tuple(parameter.shape)
-        if name in _ADAM and value.shape != wanted:
-            raise CheckpointError(f"{where} {key!r} has shape {tuple(value.shape)}, the parameter {wanted}")
-        if not value.isfinite().all() or (name in _NOT_NEGATIVE and (value < 0).any()):
-            least = ", not below 0" if name in _NOT_NEGATIVE else ""
-            raise CheckpointError(f"{where} {key!r}: expected finite numbers{least}")
-        if id(parameter) not in places:
-            raise CheckpointError(f"{where} {key!r}: expected none, as the optimizer has no such parameter")
-        state.setdefault(places[id(parameter)], {})[name] = value.clone()  # the optimizer works in place
-    if isinstance(trainer.optimizer, Adam) and not any(group["amsgrad"] for group in groups):
-        for number, entry in state.items():
-            if entry.keys() != _ADAM:
-                names = " and ".join(sorted(_ADAM))
-                raise CheckpointError(
-                    f"{where} of parameter {number}: expected {names}, got {', '.join(entry)}"
-                )
-    return {"state": state, "param_groups": trainer.optimizer.state_dict()["param_groups"]}
-
-
-def moments(trainer: Learning) -> dict[str, Tensor]:
-    """Return the state of the optimizer, by "<index of the parameter in the module>/<name>"."""
-    state = trainer.optimizer.state
-    return {
-        f"{index}/{name}": value
-        for index, parameter in enumerate(trainer.policy.parameters())
-        for name, value in state.get(parameter, {}).items()
-    }
+    check_weights(policy.state_dict(), checkpoint)
 
 
 def rng_of(state: Mapping[str, Any]) -> np.random.Generator:
@@ -170,9 +108,10 @@ class StatefulVectorEnv(Protocol):
         ...
 
 
-class Trainer(Learning, Protocol):
+class Trainer(Protocol):
     """Interface of a trainer with a run folder and state in checkpoints, such as `PPO`."""
 
+    policy: Policy
     venv: EntityVectorEnv | RolloutSource
     config: PPOConfig
     rng: np.random.Generator
@@ -185,6 +124,14 @@ class Trainer(Learning, Protocol):
         """Continue from a checkpoint, given as a path."""
         ...
 
+    def restore_optimizer(self, saved: SavedOptimizer) -> None:
+        """Restore the state of the optimizer; see `OwnsOptimizer`."""
+        ...
+
+    def saved_optimizer(self) -> tuple[dict[str, Tensor], str | None]:
+        """Return the state of the optimizer and its class; see `OwnsOptimizer`."""
+        ...
+
 
 def derived_seed(seed: int, step: int) -> int:
     """Return the seed for episodes that start at environment step `step` of a run with seed `seed`."""
@@ -194,9 +141,10 @@ def derived_seed(seed: int, step: int) -> int:
 def capture(trainer: Trainer) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
     """Return the tensors, on the host, and the metadata of a checkpoint of `trainer` at this moment."""
     collector = trainer.collector
+    moments, optimizer = trainer.saved_optimizer()
     tensors = {
         "policy": dict(trainer.policy.state_dict()),
-        "optimizer": moments(trainer),
+        "optimizer": moments,
         "trainer": {"torch_rng": torch.get_rng_state(), **_as_tensors(collector.episodes.state())},
     }
     if collector.reward_normalizer is not None:
@@ -217,6 +165,7 @@ def capture(trainer: Trainer) -> tuple[dict[str, dict[str, Tensor]], dict[str, A
         "num_envs": collector.num_lanes,
         "rng": trainer.rng.bit_generator.state,
         **network_metadata(trainer.policy),
+        OPTIMIZER: optimizer,
         "ppo": asdict(trainer.config),
     }
     if isinstance(trainer.venv, EvolvingVectorEnv):
@@ -237,7 +186,7 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> Shown | None:
     collector = trainer.collector
     try:
         with malformed_means(f"checkpoint {checkpoint.path} is not of this trainer"):
-            check_policy(trainer, checkpoint)
+            check_policy(trainer.policy, checkpoint)
             state = _trainer_state(trainer, checkpoint)
             if collector.start is not None:
                 _check_start(collector.start, checkpoint)
@@ -249,7 +198,7 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> Shown | None:
     trainer.policy.load_state_dict(checkpoint.tensors["policy"])
     if collector.start is not None:
         collector.start.policy.load_state_dict(checkpoint.tensors["start"])
-    trainer.optimizer.load_state_dict(state.optimizer)
+    trainer.restore_optimizer(state.optimizer)
     trainer.rng = state.rng
     torch.set_rng_state(checkpoint.tensors["trainer"]["torch_rng"])
     trainer.step, trainer.updates, trainer.elapsed_seconds = state.step, state.updates, state.elapsed
@@ -271,7 +220,7 @@ def _check_start(start: StartingPolicy, checkpoint: Checkpoint) -> None:
 class _TrainerState:
     """Checked content of a checkpoint besides weights and environments."""
 
-    optimizer: dict[str, Any]
+    optimizer: SavedOptimizer
     rng: np.random.Generator
     step: int
     updates: int
@@ -300,7 +249,8 @@ def _trainer_state(trainer: Trainer, checkpoint: Checkpoint) -> _TrainerState:
         _check_arrays(collector.reward_normalizer.state(), arrays)
         if arrays["reward_statistics"].shape != (3,) or (arrays["reward_statistics"][1:] < 0).any():
             raise ValueError(f"reward_statistics: expected 3 numbers, got {arrays['reward_statistics']}")
-    return _TrainerState(optimizer_state(trainer, checkpoint), rng, step, updates, elapsed, arrays)
+    optimizer = SavedOptimizer.of(checkpoint, trainer.policy)
+    return _TrainerState(optimizer, rng, step, updates, elapsed, arrays)
 
 
 def _count(name: str, value: Any) -> int:

@@ -1,0 +1,166 @@
+"""A trainer's optimizer and its state in checkpoints, also for one that is assigned after a restore."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from torch import Tensor
+from torch.optim import Adam, Optimizer
+
+from ...policies import CheckpointError, Policy
+from ..learners.optimizer import own_optimizer
+from .checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from ..cloning.cloning_config import BehaviorCloningConfig
+    from ..config import PPOConfig
+
+#: What Adam and AdamW, which is a subclass, keep for each parameter.
+_ADAM = {"step", "exp_avg", "exp_avg_sq"}
+_NOT_NEGATIVE = {"step", "exp_avg_sq"}
+#: Key of the optimizer's class in a checkpoint's metadata.
+OPTIMIZER = "optimizer"
+
+
+def _kind(optimizer: Optimizer) -> str:
+    return "Adam" if isinstance(optimizer, Adam) else type(optimizer).__name__
+
+
+@dataclass(frozen=True, eq=False)
+class SavedOptimizer:
+    """The checked state of an optimizer in a checkpoint."""
+
+    path: Path
+    kind: str | None  # the class, "Adam" for AdamW too; None: unknown
+    tensors: dict[str, Tensor]  # by "<index of the parameter in the module>/<name>"
+
+    @classmethod
+    def of(cls, checkpoint: Checkpoint, policy: Policy) -> SavedOptimizer:
+        """Read the state in a checkpoint of `policy`.
+
+        Raises:
+            CheckpointError: it is of other parameters, or not one of an optimizer.
+        """
+        where = f"checkpoint {checkpoint.path}: optimizer state"
+        parameters = list(policy.parameters())
+        tensors = checkpoint.tensors["optimizer"]
+        for key, value in tensors.items():
+            index, _, name = key.partition("/")
+            if not index.isdecimal() or int(index) >= len(parameters):
+                raise CheckpointError(
+                    f"checkpoint {checkpoint.path} has {key!r:.100} for {len(parameters)} parameters"
+                )
+            wanted = () if name == "step" else tuple(parameters[int(index)].shape)
+            if name in _ADAM and value.shape != wanted:
+                raise CheckpointError(
+                    f"{where} {key!r} has shape {tuple(value.shape)}, the parameter {wanted}"
+                )
+            if not value.isfinite().all() or (name in _NOT_NEGATIVE and (value < 0).any()):
+                least = ", not below 0" if name in _NOT_NEGATIVE else ""
+                raise CheckpointError(f"{where} {key!r}: expected finite numbers{least}")
+        # Checkpoints of earlier versions do not name the class.
+        is_adam = {key.partition("/")[2] for key in tensors} == _ADAM
+        kind = checkpoint.metadata.get(OPTIMIZER, "Adam" if is_adam else None)
+        return cls(checkpoint.path, kind, tensors)
+
+    def state_for(self, optimizer: Optimizer, policy: Policy) -> dict[str, Any]:
+        """Return the state for `optimizer.load_state_dict`.
+
+        Raises:
+            CheckpointError: it is of another class or of other parameters.
+        """
+        where = f"checkpoint {self.path}: optimizer state"
+        if self.tensors and self.kind not in (None, _kind(optimizer)):
+            raise CheckpointError(
+                f"{where} is of another optimizer: expected {self.kind!r:.50}, got {_kind(optimizer)!r}."
+                " Assign trainer.optimizer before training goes on"
+            )
+        groups = optimizer.param_groups
+        places = {id(p): place for place, p in enumerate(p for group in groups for p in group["params"])}
+        parameters = list(policy.parameters())
+        state: dict[int, dict[str, Tensor]] = {}
+        for key, value in self.tensors.items():
+            index, _, name = key.partition("/")
+            place = places.get(id(parameters[int(index)]))
+            if place is None:
+                raise CheckpointError(
+                    f"{where} {key!r}: expected none, as the optimizer has no such parameter"
+                )
+            state.setdefault(place, {})[name] = value.clone()  # the optimizer works in place
+        if isinstance(optimizer, Adam):
+            amsgrad = [group["amsgrad"] for group in groups for _ in group["params"]]
+            for place, entry in state.items():
+                wanted = _ADAM | {"max_exp_avg_sq"} if amsgrad[place] else _ADAM
+                if entry.keys() != wanted:
+                    names = " and ".join(sorted(wanted))
+                    raise CheckpointError(
+                        f"{where} of parameter {place}: expected {names}, got {', '.join(entry)}"
+                    )
+        return {"state": state, "param_groups": optimizer.state_dict()["param_groups"]}
+
+
+class _Learner(Protocol):
+    optimizer: Optimizer
+
+
+class OwnsOptimizer:
+    """Base of trainers whose optimizer can be replaced, after a checkpoint was restored as well."""
+
+    policy: Policy
+    config: PPOConfig | BehaviorCloningConfig
+    learner: _Learner
+    _saved: SavedOptimizer | None = None  # of the restored checkpoint, until the first update
+    _misfit: CheckpointError | None = None  # of the present optimizer
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """The learner's optimizer. One that is assigned keeps its learning rates, lowered by `anneal_lr`.
+
+        To resume a run with an optimizer of your own, assign it before the first update: it gets the state
+        in the checkpoint.
+
+        Raises:
+            ValueError: it is assigned, and moves no parameter of the policy.
+            CheckpointError: it is assigned, and the restored checkpoint is of another optimizer.
+        """
+        return self.learner.optimizer
+
+    @optimizer.setter
+    def optimizer(self, optimizer: Optimizer) -> None:
+        own = own_optimizer(optimizer, self.policy, self.config.learning_rate)
+        if self._saved is not None and self._saved.tensors:
+            own.load_state_dict(self._saved.state_for(own, self.policy))
+        self.learner.optimizer, self._misfit = own, None
+
+    def restore_optimizer(self, saved: SavedOptimizer) -> None:
+        """Restore the state of the optimizer, or keep it for one that is assigned before the first update."""
+        self._saved, self._misfit = saved, None
+        try:
+            state = saved.state_for(self.optimizer, self.policy)
+        except CheckpointError as error:
+            self._misfit = error
+        else:
+            self.optimizer.load_state_dict(state)
+
+    def check_optimizer(self) -> None:
+        """Check that training can go on.
+
+        Raises:
+            CheckpointError: the restored checkpoint is of another optimizer.
+        """
+        if self._misfit is not None:
+            raise self._misfit
+
+    def saved_optimizer(self) -> tuple[dict[str, Tensor], str | None]:
+        """Return the tensors of `SavedOptimizer` at this moment, and its `kind`."""
+        if self._misfit is not None and self._saved is not None:
+            return self._saved.tensors, self._saved.kind
+        state = self.optimizer.state
+        tensors = {
+            f"{index}/{name}": value
+            for index, parameter in enumerate(self.policy.parameters())
+            for name, value in state.get(parameter, {}).items()
+        }
+        return tensors, _kind(self.optimizer)
