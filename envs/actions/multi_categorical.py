@@ -151,6 +151,11 @@ class MultiCategorical(ActionSpace):
         """The components of which `mask` (A, C) allows a choice: (A, M)."""
         return np.logical_or.reduceat(mask, self.offsets[:-1], axis=1)
 
+    def first_allowed(self, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """The first choice of each component that `mask` (A, C) allows, else 0: (A, M)."""
+        bounds = zip(self.offsets[:-1], self.offsets[1:], strict=True)
+        return np.stack([mask[:, start:stop].argmax(1) for start, stop in bounds], 1)
+
     # -- rules ----------------------------------------------------------------------------------------------
 
     @property
@@ -212,8 +217,7 @@ class MultiCategorical(ActionSpace):
     def replace_illegal(self, items: NDArray[np.int64], part: ActionMask) -> tuple[NDArray[np.int64], int]:
         """Each component counts as one choice; those that a new kind uses are replaced, too."""
         mask = part.mask.values
-        bounds = zip(self.offsets[:-1], self.offsets[1:], strict=True)
-        first = np.stack([mask[:, start:stop].argmax(1) for start, stop in bounds], 1)
+        first = self.first_allowed(mask)
         legal = self.legal(items, mask)
         replaced = items.copy()
         replaced[:, 0] = np.where(legal[:, 0], items[:, 0], first[:, 0])

@@ -350,6 +350,12 @@ def test_actions_that_masks_forbid_are_counted_and_may_be_dropped(tmp_path: Path
             )
         )
     dataset = EntityDataset(tmp_path / "plays")
+    steps = dataset.gather(np.arange(count))
+    twice = RaggedArray.from_lengths(np.ones(count + 1, np.int64), 1 + (np.arange(count) == 1))
+    with DatasetWriter(tmp_path / "twice", space) as writer:  # step 1 has a choice too many
+        writer.append(replace(steps, actions={"Go": twice}))
+    others = Demonstrations(EntityDataset(tmp_path / "twice"), illegal="drop", held_out=0.0)
+    assert others.dropped == {"Go": 6} and others.learned.tolist() == [3, 5, 7, 9]
     with raises(DatasetError, 5, "'Go'", "illegal='drop'"):
         Demonstrations(dataset)
     parts = Demonstrations(dataset, illegal="drop", held_out=0.0)
@@ -459,3 +465,25 @@ def test_the_accuracy_of_a_conditional_action_is_of_the_components_in_use(tmp_pa
         for name in ("plays", "others")
     ]
     assert accuracies[0] == accuracies[1] > 0.2
+
+
+@pytest.mark.parametrize("engine", ["fused", "torch"])
+def test_masked_components_that_a_kind_does_not_use_are_learned_as_allowed_ones(
+    engine: str, tmp_path: Path
+) -> None:
+    steps = random_dataset(tmp_path / "plays", 200).gather(np.arange(200))
+    order, part = steps.actions["Order"], steps.observations.actions["Order"]
+    waits = order.values[:, 0] == 0
+    barred = waits & ~part.mask.values[:, 2] & part.mask.values[:, 2:].any(1)
+    assert barred.any() and (order.values[barred, 1] == 0).all()
+    first = order.values.copy()
+    first[barred, 1] = part.mask.values[barred, 2:].argmax(1)
+    with DatasetWriter(tmp_path / "allowed", SPACE) as writer:
+        writer.append(replace(steps, actions={**steps.actions, "Order": order.with_values(first)}))
+    found = []
+    for name in ("plays", "allowed"):
+        torch.manual_seed(0)
+        net = ez.RogueNet(SPACE, SPACE.actions, d_model=8, n_layer=1, composite="all", engine=engine)
+        config = ez.BehaviorCloningConfig(epochs=1, minibatch_size=50)
+        found.append(ez.BehaviorCloning(net, EntityDataset(tmp_path / name), config).train())
+    assert found[0]["held_out/log_likelihood"] == found[1]["held_out/log_likelihood"]

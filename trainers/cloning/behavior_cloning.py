@@ -32,7 +32,7 @@ from ..runs.trainer_state import check_policy, rng_of
 from ..schedule import annealed, thread_count
 from .cloning_config import BehaviorCloningConfig
 from .cloning_learner import FusedCloningLearner, TorchCloningLearner
-from .demonstrations import Demonstration, Demonstrations
+from .demonstrations import Demonstration, Demonstrations, with_allowed_components
 
 #: Options that a resumed run may have otherwise.
 _MAY_CHANGE = {"epochs", "patience", "num_threads", "device"}
@@ -214,10 +214,16 @@ class BehaviorCloning(OwnsOptimizer):
             self.policy.update_normalization(self.demonstrations.gather(part).observations)
 
     def _minibatch(self, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Demonstration:
-        """Return the steps at `rows`, with continuous actions as the numbers that the policy would draw."""
+        """Return the steps at `rows`, with actions in the form that the policy's `evaluate` takes."""
         found = self.demonstrations.gather(rows)
+        actions = {
+            name: with_allowed_components(chosen, action, found.observations.actions[name])
+            if isinstance(action := self.policy.action_space[name], MultiCategorical)
+            else chosen
+            for name, chosen in found.actions.items()
+        }
         as_drawn = getattr(self.policy, "as_drawn", None)
-        return found if as_drawn is None else replace(found, actions=as_drawn(found.actions))
+        return replace(found, actions=actions if as_drawn is None else as_drawn(actions))
 
     def evaluate(self) -> dict[str, float]:
         """Evaluate the policy on the held-out steps; no metrics where there are none.

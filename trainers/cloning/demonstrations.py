@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...datasets import DatasetError, EntityDataset, Steps
-from ...envs import EntityActionSpace, EntityBatch
+from ...envs import ActionMask, EntityActionSpace, EntityBatch, MultiCategorical
 from ...ragged import RaggedArray
 from ..advantages import generalized_advantages
 from .cloning_config import Illegal
@@ -90,6 +90,18 @@ class Demonstrations:
         return Demonstration(_acting(steps), steps.actions, self._returns[rows])
 
 
+def with_allowed_components(chosen: RaggedArray, action: MultiCategorical, part: ActionMask) -> RaggedArray:
+    """Return legal actions (A,) with the first allowed choice in components that are masked.
+
+    Only components that the kind does not use change. Networks with `composite="all"` need this.
+    """
+    mask = part.mask.values
+    allowed = np.take_along_axis(mask, chosen.values + action.offsets[:-1], 1)
+    if allowed.all():
+        return chosen
+    return chosen.with_values(np.where(allowed, chosen.values, action.first_allowed(mask)))
+
+
 def _acting(steps: Steps) -> EntityBatch:
     """Return the observations without the actors of steps at which nothing was recorded for their action."""
     batch = steps.observations
@@ -107,15 +119,14 @@ def _legal_rows(dataset: EntityDataset) -> tuple[NDArray[np.bool_], dict[str, in
     for steps in dataset:
         batch = _acting(steps)
         for name, action in space.items():
-            chosen, part = steps.actions[name], batch.actions[name]
-            if not np.array_equal(chosen.offsets, part.actors.offsets):
-                wrong = chosen.lengths != part.actors.lengths
-            else:
-                replaced, _ = action.replace_illegal(np.array(chosen.values), part)
-                differs = replaced != chosen.values
-                differs = differs.any(tuple(range(1, differs.ndim)))
-                wrong = np.zeros(len(chosen), bool)
-                wrong[chosen.sequence_indices()[differs]] = True
+            chosen = steps.actions[name]
+            wrong = chosen.lengths != batch.actions[name].actors.lengths
+            part = batch.without_actors(wrong, name).actions[name] if wrong.any() else batch.actions[name]
+            owner = chosen.sequence_indices()
+            values, owner = chosen.values[~wrong[owner]], owner[~wrong[owner]]
+            replaced, _ = action.replace_illegal(values, part)
+            differs = replaced != values
+            wrong[owner[differs.any(tuple(range(1, differs.ndim)))]] = True
             dropped[name] += int(wrong.sum())
             legal[first : first + len(steps)] &= ~wrong
         first += len(steps)
