@@ -12,6 +12,10 @@ import entitize as ez
 import pytest
 import yaml
 from entitize.envs import batch_observations
+from entitize.experiments.microrts.match_plan import CHECKPOINT_OF, fingerprint
+from entitize.experiments.microrts.matches import read_settings
+from entitize.policies import newest_checkpoint
+from entitize.trainers import read_checkpoint, step_of
 
 RESULTS = Path(__file__).parents[2] / "experiments" / "results"
 BIGFISH = RESULTS / "procgen_2m" / "runs" / "bigfish" / "roguenet" / "1"
@@ -55,6 +59,21 @@ def test_every_trained_agent_has_a_card_and_acts() -> None:
         _, front, card = (path / "README.md").read_text().split("---\n", 2)
         assert yaml.safe_load(front)["model-index"][0]["results"][0]["metrics"]
         assert f"# {path.name}" in card
+
+
+def test_all_kept_checkpoints_can_be_read() -> None:
+    paths = sorted(path.parent for path in RESULTS.rglob("checkpoints/*/policy.safetensors"))
+    assert len(paths) > 200
+    for path in paths:
+        assert read_checkpoint(path).metadata["step"] == step_of(path)
+
+
+def test_kept_games_of_microrts_are_of_the_kept_checkpoint() -> None:
+    files = sorted(RESULTS.rglob("eval_*/results.jsonl"))
+    assert len(files) > 8
+    for file in files:
+        run = file.parents[1]
+        assert read_settings(file)[f"{CHECKPOINT_OF}{run.name}"] == fingerprint(newest_checkpoint(run))
 
 
 @pytest.mark.parametrize("name", ["microrts_8x8", "procgen_25m/runs/starpilot/roguenet/0"])
