@@ -8,6 +8,9 @@ from torch import nn
 
 from ..kernels.parameter_layout import escaped
 
+#: Attributes of `NamedModules` besides those of `nn.ModuleDict`.
+_OWN = ("names", "_keys")
+
 
 def module_key(name: str) -> str:
     """`name` where torch allows it as a module's name; otherwise with dots escaped or marked with a %.
@@ -15,7 +18,7 @@ def module_key(name: str) -> str:
     torch refuses dots, the empty string and the names of its own attributes ("type", "train", "values", ...).
     """
     key = escaped(name)
-    return f"{key}%" if not key or hasattr(nn.ModuleDict(), key) else key
+    return f"{key}%" if not key or key in _OWN or hasattr(nn.ModuleDict(), key) else key
 
 
 class NamedModules(nn.ModuleDict):

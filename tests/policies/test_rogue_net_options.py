@@ -134,7 +134,7 @@ def test_wrong_options_are_named(make_space, options, error, facts):
 
 
 def test_any_name_can_be_a_type_and_an_action():
-    names = ["type", "a.b", "", "values", "100%", "forward", "Move", "training"]
+    names = ["type", "a.b", "", "values", "100%", "forward", "Move", "training", "names", "_keys"]
     parts = {name: torch.nn.Linear(1, 1) for name in names}
     named = NamedModules(parts)
     assert len(named) == len(names) and all(named[name] is part for name, part in parts.items())
