@@ -60,7 +60,7 @@ def _sizes(metadata: Mapping[str, Any], weights: int, tensors: int) -> Iterator[
     for name in ("n_layer", "value_n_layer"):
         if isinstance(config.get(name), int):
             yield name, config[name], tensors, ""
-    yield from _numbers("policy", config, weights, tensors)
+    yield from _numbers("policy", _without_scale(config), weights, tensors)
     if {"height", "width"} <= config.keys():
         yield "height times width", _product((config["height"], config["width"])), 16 * weights, ""
     if config.get("fourier"):
@@ -68,6 +68,15 @@ def _sizes(metadata: Mapping[str, Any], weights: int, tensors: int) -> Iterator[
         columns = sum(len(features) for features in spaces["entities"].values()) * len(fourier["wavelengths"])
         if any(set(fourier["features"]) & set(features) for features in spaces["entities"].values()):
             yield "fourier: features times wavelengths", columns, weights, ""
+
+
+def _without_scale(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return `config` without `relative_position.scale`: earlier versions stored it as an integer."""
+    relative = config.get("relative_position")
+    if not isinstance(relative, Mapping):
+        return config
+    rest = {name: value for name, value in relative.items() if name != "scale"}
+    return {**config, "relative_position": rest}
 
 
 def _product(sizes: Sequence[Any]) -> int:

@@ -205,6 +205,7 @@ class RelativePosition:
             raise ValueError(f"relative_position: extent: expected whole numbers above 0, got {self.extent}")
         if not 0 < self.scale < math.inf:
             raise ValueError(f"relative_position: scale: expected a positive number, got {self.scale}")
+        object.__setattr__(self, "scale", float(self.scale))
         if self.radial and len(self.position) != 2:
             raise ValueError(
                 f"relative_position: position: expected two features for angles, got {self.position}"

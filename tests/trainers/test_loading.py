@@ -101,6 +101,19 @@ def test_a_wrong_option_is_not_blamed_on_the_checkpoint(run: tuple[Path, RogueNe
         load_policy(run[0], engine="fast")
 
 
+def test_a_small_network_may_have_a_large_scale_of_positions(tmp_path: Path) -> None:
+    space = EntitySpace({"Unit": ["x", "y"]}, EntityActionSpace({"Push": GlobalContinuous(0.0, 1.0)}))
+    options = {"extent": [1, 1], "position": ["x", "y"], "scale": 2000}
+    net = RogueNet(space, space.actions, d_model=4, n_layer=1, n_head=1, relative_position=options)
+    relative = net.config["relative_position"]
+    assert isinstance(relative["scale"], float)
+    for scale in (2000, 2000.0):  # earlier versions stored an integer
+        config = {**net.config, "relative_position": {**relative, "scale": scale}}
+        metadata = {"spaces": space_schema(space), "policy": {"class": "RogueNet", "config": config}}
+        path = write_checkpoint(tmp_path, 0, {"policy": net.state_dict()}, metadata)
+        assert load_policy(path).config == net.config
+
+
 def test_continuous_actions_survive_as_json_to_the_bit() -> None:
     low, high = np.float32([0.1, -np.inf, 1e-42, -3]), np.float32([0.3, 7, np.inf, -2.9999998])
     actions = EntityActionSpace({"Steer": Continuous(low, high), "Throttle": GlobalContinuous(-0.7, np.pi)})
