@@ -90,6 +90,30 @@ def test_a_run_folder_that_is_no_folder(venv: Any, net: Any, tmp_path: Path) -> 
     assert not (tmp_path / "missing").exists()
 
 
+def test_a_policy_that_no_checkpoint_can_hold_is_refused_at_the_start(tmp_path: Path) -> None:
+    class Moves(ez.Categorical):
+        pass
+
+    class Game(ez.EntityEnv):
+        def __init__(self) -> None:
+            self.action_space = ez.EntityActionSpace({"Go": Moves(2)})
+            self.observation_space = ez.EntitySpace({"Unit": ["x"]}, self.action_space)
+
+        def _reset(self, options: Any) -> ez.Observation:
+            return ez.Observation(
+                entities={"Unit": np.ones((1, 1))}, actions={"Go": ez.actions.CategoricalMask()}
+            )
+
+        def _step(self, actions: Any) -> Any:
+            return self._reset(None), 0.0, True, False, {}
+
+    games = ez.vector.ListVectorEnv([Game] * 2)
+    net = ez.RogueNet(games.single_observation_space, games.single_action_space, d_model=8, n_layer=1)
+    with raises(ValueError, "stored", "Moves"):
+        ez.PPO(net, games, ez.PPOConfig(**OPTIONS), tmp_path)
+    ez.PPO(net, games, ez.PPOConfig(**OPTIONS)).train(progress=False)  # writes none
+
+
 def test_an_agent_takes_observations_only(venv: Any, net: Any, tmp_path: Path) -> None:
     ez.PPO(net, venv, ez.PPOConfig(**OPTIONS), tmp_path).train(progress=False)
     agent = ez.load_agent(tmp_path)

@@ -12,6 +12,7 @@ from ...envs import EntityVectorEnv
 from ...policies import Policy
 from ..config import PPOConfig
 from ..rollout_source import RolloutSource
+from .checkpoint import network_metadata
 from .run_folder import RunFolder
 from .tracking import Tracker, TrackerName, Tracking
 from .trainer_state import Trainer
@@ -49,7 +50,9 @@ def open_run(trainer: Trainer, run: RunFolder, resume: bool) -> None:
     Raises:
         FileExistsError: the folder contains a run and `resume` is false.
         CheckpointError: the checkpoint is corrupt, foreign or missing.
+        ValueError: no checkpoint can hold the policy's action spaces.
     """
+    network_metadata(trainer.policy)
     checkpoint = run.newest_checkpoint(resume)
     if checkpoint is not None:
         trainer.restore(checkpoint)
