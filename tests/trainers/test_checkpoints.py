@@ -298,6 +298,18 @@ def test_a_run_with_another_optimizer_does_not_go_on(
     again.train(progress=False)
 
 
+def test_an_optimizer_without_a_state_is_missed_too(toy_policy: Any, toy_venv: Any, tmp_path: Path) -> None:
+    first = PPO(toy_policy(), toy_venv(4), CONFIG, tmp_path)
+    first.optimizer = torch.optim.SGD(first.policy.parameters(), lr=0.01)
+    first.train(48, progress=False)
+    again = PPO(toy_policy(), toy_venv(4), CONFIG, tmp_path, resume=True)
+    with raises(CheckpointError, "SGD", "Adam", "trainer.optimizer"):
+        again.train(progress=False)
+    again.optimizer = torch.optim.SGD(again.policy.parameters(), lr=0.01)
+    again.train(progress=False)
+    assert again.step == CONFIG.total_timesteps
+
+
 def test_amsgrad_is_part_of_an_optimizers_state(toy_policy: Any, toy_venv: Any, tmp_path: Path) -> None:
     PPO(toy_policy(), toy_venv(4), CONFIG, tmp_path).train(48, progress=False)
     again = PPO(toy_policy(), toy_venv(4), CONFIG, tmp_path, resume=True)

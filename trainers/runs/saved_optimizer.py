@@ -72,7 +72,7 @@ class SavedOptimizer:
             CheckpointError: it is of another class or of other parameters.
         """
         where = f"checkpoint {self.path}: optimizer state"
-        if self.tensors and self.kind not in (None, _kind(optimizer)):
+        if self.kind not in (None, _kind(optimizer)):
             raise CheckpointError(
                 f"{where} is of another optimizer: expected {self.kind!r:.50}, got {_kind(optimizer)!r}."
                 " Assign trainer.optimizer before training goes on"
