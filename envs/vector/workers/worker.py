@@ -39,17 +39,38 @@ from .shared_memory import GrowingBlock, StepLayout, read_actions
 VectorEnvFn = Callable[[], EntityVectorEnv]
 
 
-class _ParentGoneError(Exception):
-    """Nobody reads what the worker sends."""
+class ProcessGone(Exception):
+    """The process at the other end of the pipe has ended."""
 
 
 def send(connection: Connection, word: str, payload: Any = None) -> None:
-    """Do what `connection.send` does, in half of its time, and with classes of the user's script too."""
+    """Do what `connection.send` does, in half of its time, and with classes of the user's script too.
+
+    Raises:
+        ProcessGone: nobody reads it.
+    """
     try:
         message = pickle.dumps((word, payload), pickle.HIGHEST_PROTOCOL)
     except Exception:  # the script's classes are others here: cloudpickle knows which
         message = cloudpickle.dumps((word, payload))
-    connection.send_bytes(message)
+    try:
+        connection.send_bytes(message)
+    except OSError as error:
+        raise ProcessGone from error
+
+
+def receive(connection: Connection) -> tuple[str, Any]:
+    """Wait for what the other process sends, and return it.
+
+    Raises:
+        ProcessGone: it has ended.
+    """
+    try:
+        message = connection.recv_bytes()
+    except (EOFError, OSError) as error:
+        raise ProcessGone from error
+    word, payload = pickle.loads(message)
+    return word, payload
 
 
 def work(connection: Connection, pickled_env_fn: bytes, lanes: range, num_envs: int) -> None:
@@ -64,7 +85,7 @@ def work(connection: Connection, pickled_env_fn: bytes, lanes: range, num_envs: 
     signal.signal(signal.SIGTERM, lambda number, frame: None)
     try:
         _run(connection, pickled_env_fn, lanes, num_envs)
-    except _ParentGoneError:
+    except ProcessGone:
         return
     except Exception as error:
         indices: tuple[int, ...] = tuple(lanes)
@@ -73,7 +94,7 @@ def work(connection: Connection, pickled_env_fn: bytes, lanes: range, num_envs: 
             indices, sentence = error.env_indices, str(error)
         try:
             send(connection, "failed", (indices, sentence, traceback.format_exc(), _pickled(error)))
-        except OSError:
+        except ProcessGone:
             return
 
 
@@ -120,7 +141,7 @@ class _Worker:
 
     def serve(self) -> bool:
         """Carry out one command; return False if it was the last."""
-        word, payload = self.receive()
+        word, payload = receive(self.connection)
         if word == "close":
             return False
         if word == "actions":
@@ -149,8 +170,8 @@ class _Worker:
         final = info.pop("final_obs", None)
         size = self.layout.write(step, final, self.results.bytes)
         if size > len(self.results.bytes):
-            self.send("grow", size)
-            word, name = self.receive()
+            send(self.connection, "grow", size)
+            word, name = receive(self.connection)
             if word != "results":  # "close" came in the meantime
                 return False
             self.results.attach(name)
@@ -160,23 +181,9 @@ class _Worker:
 
     def done(self, payload: Any) -> None:
         if self.warned:
-            self.send("warned", cloudpickle.dumps(self.warned))
+            send(self.connection, "warned", cloudpickle.dumps(self.warned))
             self.warned.clear()
-        self.send("done", payload)
-
-    def send(self, word: str, payload: Any) -> None:
-        try:
-            send(self.connection, word, payload)
-        except OSError as error:
-            raise _ParentGoneError from error
-
-    def receive(self) -> tuple[str, Any]:
-        try:
-            message = self.connection.recv_bytes()
-        except (EOFError, OSError) as error:
-            raise _ParentGoneError from error
-        word, payload = pickle.loads(message)
-        return word, payload
+        send(self.connection, "done", payload)
 
 
 def _pickled(error: Exception) -> bytes | None:

@@ -25,7 +25,7 @@ from ...errors import WorkerError, check_range, seconds_or_none
 from ...spaces import EntitySpace
 from ..vector_env import StepResult
 from .shared_memory import GrowingBlock, StepLayout, actions_size, write_actions
-from .worker import VectorEnvFn, send, work
+from .worker import ProcessGone, VectorEnvFn, receive, send, work
 
 #: Seconds that a worker may take to answer, unless an environment says otherwise.
 WORKER_TIMEOUT = 60.0
@@ -57,10 +57,6 @@ def shares(sizes: Sequence[int], num_workers: int, what: str = "envs") -> list[r
     return [range(first, last) for first, last in pairwise([*bounds, len(sizes)])]
 
 
-class WorkerGone(Exception):
-    """A worker's process has ended by itself."""
-
-
 class Worker:
     """A worker's process, the pipe to it, and the memory in which it answers.
 
@@ -89,25 +85,17 @@ class Worker:
         """Give a command.
 
         Raises:
-            WorkerGone: the process has ended.
+            ProcessGone: the process has ended.
         """
-        try:
-            send(self.connection, word, payload)
-        except OSError as error:
-            raise WorkerGone from error
+        send(self.connection, word, payload)
 
     def receive(self) -> tuple[str, Any]:
         """Wait for the next answer and return it.
 
         Raises:
-            WorkerGone: the process has ended.
+            ProcessGone: the process has ended.
         """
-        try:
-            message = self.connection.recv_bytes()
-        except (EOFError, OSError) as error:
-            raise WorkerGone from error
-        word, payload = pickle.loads(message)
-        return word, payload
+        return receive(self.connection)
 
     def death(self) -> str:
         """Describe how the process ended."""
@@ -261,7 +249,7 @@ class WorkerPool:
     def _send(self, worker: Worker, word: str, payload: Any) -> None:
         try:
             worker.send(word, payload)
-        except WorkerGone as error:
+        except ProcessGone as error:
             raise self._death(worker, word) from error
 
     def _answers(self, doing: str) -> list[Any]:
@@ -283,7 +271,7 @@ class WorkerPool:
                         worker.results.fit(payload)
                         worker.send("results", worker.results.block.name)
                         continue
-                except WorkerGone as error:
+                except ProcessGone as error:
                     raise self._death(worker, doing) from error
                 if word == "warned":
                     self._warned += pickle.loads(payload)
@@ -359,7 +347,7 @@ def _end_workers(workers: list[Worker]) -> None:
     for worker in workers:
         try:
             worker.send("close")
-        except WorkerGone:
+        except ProcessGone:
             continue
     deadline = time.monotonic() + GRACE
     for worker in workers:
@@ -367,7 +355,7 @@ def _end_workers(workers: list[Worker]) -> None:
             # Take what the worker still has to say: one that waits for room in the pipe would never end.
             while worker.connection.poll(max(0.0, deadline - time.monotonic())):
                 worker.receive()
-        except (WorkerGone, OSError):
+        except (ProcessGone, OSError):
             pass
         worker.process.join(max(0.1, deadline - time.monotonic()))
         if worker.process.exitcode is None:
