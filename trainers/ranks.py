@@ -122,16 +122,18 @@ class Ranks:
         """
         if self.size == 1:
             return dict(losses)
-        like = parameters[0]
-        has = torch.tensor([float(p.grad is not None) for p in parameters]).to(like)
-        numbers = torch.tensor(list(losses.values())).to(like)
-        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-        flat = torch.cat([*(gradient.flatten() for gradient in gradients), has, numbers]).cpu()
+        given = [parameter.grad for parameter in parameters]
+        gradients = [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, given, strict=True)]
+        # On the host, as ranks may share a GPU: there each wait takes long, so one copy goes each way.
+        flat = torch.cat([gradient.flatten() for gradient in gradients]).cpu()
+        has = flat.new_tensor([gradient is not None for gradient in given])
+        numbers = flat.new_tensor(list(losses.values()))
+        summed = torch.cat([flat, has, numbers])
         with self._contact():
-            distributed.all_reduce(flat)  # on the host: ranks may share a GPU
-        flat = flat.to(like.device)
-        *summed, has, numbers = flat.split([*(p.numel() for p in parameters), len(parameters), len(losses)])
-        for parameter, gradient, count in zip(parameters, summed, has.tolist(), strict=True):
+            distributed.all_reduce(summed)
+        flat, has, numbers = summed.split([len(flat), len(has), len(numbers)])
+        parts = flat.to(parameters[0].device).split([parameter.numel() for parameter in parameters])
+        for parameter, gradient, count in zip(parameters, parts, has.tolist(), strict=True):
             parameter.grad = gradient.view_as(parameter) if count else None
         return dict(zip(losses, numbers.tolist(), strict=True))
 
@@ -177,10 +179,10 @@ class Ranks:
         """
         if self.size == 1:
             return
-        sums = {
-            name: zlib.crc32(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
-            for name, tensor in policy.state_dict().items()
-        }
+        state = policy.state_dict()
+        parts = [tensor.detach().contiguous().flatten().view(torch.uint8) for tensor in state.values()]
+        block = torch.cat(parts).cpu().split([len(part) for part in parts])  # a GPU is waited for once
+        sums = {name: zlib.crc32(part.numpy()) for name, part in zip(state, block, strict=True)}
         first, *others = self.gather(sums)
         for rank, other in enumerate(others, 1):
             for name, number in first.items():

@@ -11,14 +11,13 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from ...envs import EntityBatch
 from ...policies import Policy, checkpoint_paths
 
 if TYPE_CHECKING:
-    import torch
-
     from .run_folder import RunFolder
 
 
@@ -89,11 +88,10 @@ def check_losses(losses: Mapping[str, float], policy: Policy, grad_norm: float) 
 
 def check_finite(policy: Policy) -> None:
     """Raises NonFiniteError if a parameter or a buffer (normalization statistics) is not finite."""
-    culprits = [
-        f"{name} is not finite"
-        for name, tensor in policy.state_dict().items()
-        if tensor.is_floating_point() and not bool(tensor.isfinite().all())
-    ]
+    numbers = {name: t for name, t in policy.state_dict().items() if t.is_floating_point()}
+    flags = [tensor.isfinite().all() for tensor in numbers.values()]
+    found = torch.stack([flag.to(flags[0].device) for flag in flags]).tolist() if flags else []  # waits once
+    culprits = [f"{name} is not finite" for name, fine in zip(numbers, found, strict=True) if not fine]
     if culprits:
         raise NonFiniteError(_listed(culprits))
 
