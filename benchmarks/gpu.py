@@ -1,9 +1,9 @@
 """RogueNet on a GPU: is it correct, how many samples per second does PPO reach, and where does the time go?
 
-    python benchmarks/gpu.py [--parts tests ppo ranks sb3] [--seconds 5] [--json PATH] [--profile FOLDER]
+    python benchmarks/gpu.py [--parts tests ppo few ranks sb3] [--seconds 5] [--json PATH] [--profile FOLDER]
     python benchmarks/gpu.py --cpu        a tiny version on the CPU, to see that it works
 
-A sample is one environment step. Four parts:
+A sample is one environment step. Five parts:
 
 - tests: tests/trainers/test_devices.py, where engines on the GPU are compared with float64 torch on the CPU;
 - ppo: the trainer on MultiSnake and MineSweeper (both Numba), and on steps of the sizes of Procgen's CoinRun
@@ -11,6 +11,8 @@ A sample is one environment step. Four parts:
   RogueNet, 2 layers with d_model 16 (float32), 64 and 128 (tf32), 1 epoch (and 3 once); then 16,384
   environments, in this process and shared between worker processes (`--workers`). Gathers of minibatches
   use up to eight threads;
+- few: 64 to 1,024 environments with the other settings of `--config procgen` and rollouts of 4,096 steps,
+  networks of that size and wider ones, on the GPU and on one core;
 - ranks: several processes that train one policy (MultiSnake, d_model 16), each in 16,384 environments of its
   own, with 32,768 of its steps in each minibatch: on the GPU that they share, and on the cores alone;
 - sb3: Stable-Baselines3's PPO with `ez.sb3.RogueNetPolicy`, d_model 128, on the GPU and on the CPU in turn.
@@ -46,7 +48,7 @@ from entitize.ragged import RaggedArray, available_cores, set_num_threads
 from entitize.trainers import PPO, PPOConfig, process_group
 from numpy.typing import NDArray
 
-PARTS = ("tests", "ppo", "ranks", "sb3")
+PARTS = ("tests", "ppo", "few", "ranks", "sb3")
 #: The trainer's clock.
 CLOCK = ("env", "inference", "storage", "update")
 #: Updates that are not measured.
@@ -258,6 +260,30 @@ def run_ppo(options: argparse.Namespace) -> list[dict[str, Any]]:
     return [{"case": asdict(case), **asdict(result)} for case, result in results]
 
 
+def run_few(options: argparse.Namespace) -> list[dict[str, Any]]:
+    few = Case("CoinRun's sizes", "auto", update_epochs=3, minibatch_size=2048)
+    chosen = []
+    for d_model in (16, 64):
+        network = replace(few, d_model=d_model, n_head=d_model // 8)
+        chosen += [
+            (options.device, replace(network, num_envs=n, num_steps=4096 // n)) for n in (64, 256, 1024)
+        ]
+        chosen.append(("cpu", replace(network, num_envs=64, num_steps=64)))
+    if options.cpu:
+        chosen = [("cpu", replace(few, num_envs=16, num_steps=4, minibatch_size=32))]
+    results = []
+    for device, case in chosen:
+        trainer, result = measure(case, device, 0.0 if options.cpu else 2.0, 1 if options.cpu else 3)
+        results.append({"device": device, "case": asdict(case), **asdict(result)})
+        print(
+            f"{case.num_envs:5} environments, d_model {case.d_model:3}, {device} ({result.engine}):"
+            f" {result.samples_per_second:,.0f} samples/s ({result.slowest:,.0f}-{result.fastest:,.0f})",
+            flush=True,
+        )
+        trainer.venv.close()
+    return results
+
+
 # -- several processes --------------------------------------------------------------------------------------
 
 
@@ -401,7 +427,7 @@ def main() -> None:
     name = "CPU, tiny" if options.cpu else torch.cuda.get_device_name()
     print(name, "torch", torch.__version__)
     results: dict[str, Any] = {"device": name, "torch": torch.__version__}
-    runs = {"tests": run_tests, "ppo": run_ppo, "ranks": run_ranks, "sb3": run_sb3}
+    runs = {"tests": run_tests, "ppo": run_ppo, "few": run_few, "ranks": run_ranks, "sb3": run_sb3}
     for part in options.parts:
         torch.set_num_threads(1)  # of the processor: more would only wait for each other
         set_num_threads(min(8, available_cores()))  # of gathers

@@ -83,6 +83,23 @@ def test_a_gradient_step(
             assert difference <= 4 * tolerance * scale, (key, difference, scale)
 
 
+@pytest.mark.parametrize("engine", ["torch", "graphs"])
+@pytest.mark.parametrize("device", DEVICES)
+def test_steps_of_an_optimizer_of_ones_own(device: str, engine: str) -> None:
+    trainer, samples = samples_of("entitize/MultiSnake-v0")
+    exact = network(samples, trainer, "torch", NETWORKS["small"])
+    net = copy.deepcopy(network(samples, trainer, engine, NETWORKS["small"]))
+    exact.double()
+    for policy, config in ((exact, CONFIG), (net, replace(CONFIG, device=device))):
+        made = PPO(policy, trainer.venv, config)
+        made.optimizer = torch.optim.SGD(policy.parameters(), lr=0.3, momentum=0.9)
+        for _ in range(6):  # on a GPU until graphs are captured and replayed
+            made.learner.step(samples, 0.01)
+    for key, parameter in exact.named_parameters():
+        found = net.get_parameter(key).detach().cpu().double()
+        torch.testing.assert_close(found, parameter.detach(), rtol=1e-3, atol=1e-3)
+
+
 @pytest.mark.parametrize("game", GAMES)
 @pytest.mark.parametrize("engine", ["auto", "torch", "graphs"])
 @pytest.mark.parametrize("device", DEVICES)

@@ -26,7 +26,7 @@ def test_without_a_gpu_it_says_so(
 def test_its_tiny_version_measures(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    arguments = [SCRIPT, "--cpu", "--parts", "ppo", "sb3", "--json", str(tmp_path / "gpu.json")]
+    arguments = [SCRIPT, "--cpu", "--parts", "ppo", "few", "sb3", "--json", str(tmp_path / "gpu.json")]
     monkeypatch.setattr("sys.argv", arguments)
     runpy.run_path(SCRIPT, run_name="__main__")
     assert "samples/s" in capsys.readouterr().out
@@ -37,4 +37,5 @@ def test_its_tiny_version_measures(
         ("graphs", "graphs"),
     }
     assert all(case["samples_per_second"] > 0 for case in cases)
+    assert [case["device"] for case in results["few"]] == ["cpu"]
     assert results["sb3"]["cpu"] > 0
