@@ -271,6 +271,8 @@ def test_an_optimizer_of_ones_own_moves_the_weights(plays: Path) -> None:
     assert all(map(torch.equal, before, net.parameters()))
     with raises(ValueError, "optimizer", "parameters"):
         trainer.optimizer = torch.optim.SGD(make_net(1).parameters(), lr=0.1)
+    with raises(ValueError, "optimizer", "LBFGS", "closure"):
+        trainer.optimizer = torch.optim.LBFGS(net.parameters())
 
 
 def test_a_resumed_run_goes_on_with_an_optimizer_of_ones_own(plays: Path, tmp_path: Path) -> None:

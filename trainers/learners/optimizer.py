@@ -157,8 +157,14 @@ def own_optimizer(
     """Return `optimizer`, whose learning rates now stay as they are where `learning_rate` is set.
 
     Raises:
-        ValueError: it moves no parameter of `policy`.
+        ValueError: it moves no parameter of `policy`, or has to compute the loss itself.
     """
+    closure = inspect.signature(optimizer.step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise ValueError(
+            f"optimizer: {type(optimizer).__name__} computes the loss several times in a step, by a closure"
+            " that no trainer has. Use one that needs none, such as torch.optim.AdamW"
+        )
     moved = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
     if moved.isdisjoint(map(id, policy.parameters())):
         raise ValueError("optimizer: expected one of the policy's parameters, got one of other parameters")

@@ -122,7 +122,7 @@ class OwnsOptimizer:
         in the checkpoint.
 
         Raises:
-            ValueError: it is assigned, and moves no parameter of the policy.
+            ValueError: it is assigned, and moves no parameter of the policy, or needs a closure.
             CheckpointError: it is assigned, and the restored checkpoint is of another optimizer.
         """
         return self.learner.optimizer
