@@ -88,7 +88,7 @@ def fill_item_indices(offsets, target):  # type: ignore[no-untyped-def]
             sequence[i] = i
 
 
-@compiled(nogil=True)
+@compiled
 def fill_join_rows(stacked, rows, joined):  # type: ignore[no-untyped-def]
     """Fill `rows` with the rows that the items of K arrays go to when they are joined.
 

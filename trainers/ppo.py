@@ -325,10 +325,9 @@ class PPO(OwnsOptimizer):
         for _ in range(config.update_epochs):
             minibatches = np.array_split(self.rng.permutation(num_samples), num_minibatches)
             parts = (own_rows(self._rows, rows) for rows in minibatches)
-            # A GPU computes beside the threads that prepare; on the CPU they would take its cores.
-            threads = 1 if self.device.type == "cpu" else get_num_threads()
-            prepared = samples.gather_each(parts, threads, self.learner.prepare)
-            steps = [self.learner.step(minibatch, ent_coef) for minibatch in prepared]
+            # A GPU computes beside the threads that gather; on the CPU they would take its cores.
+            gathered = samples.gather_each(parts, 1 if self.device.type == "cpu" else get_num_threads())
+            steps = [self.learner.step(minibatch, ent_coef) for minibatch in gathered]
             for losses in steps:
                 for name, value in losses.items():
                     history[name].append(value)

@@ -9,7 +9,7 @@ rows, K numbers of a continuous action, M components of a conditional multi-disc
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -62,27 +62,18 @@ class Samples:
             self.returns[indices],
         )
 
-    def gather_each(
-        self,
-        parts: Iterable[ArrayLike],
-        num_threads: int = 1,
-        prepare: Callable[[Samples], Samples] = lambda part: part,
-    ) -> Iterator[Samples]:
-        """Yield `prepare(gather(part))` for each of `parts`, in order.
+    def gather_each(self, parts: Iterable[ArrayLike], num_threads: int = 1) -> Iterator[Samples]:
+        """Yield the `gather` of each of `parts`, made by `num_threads` threads before it is asked for.
 
-        `num_threads` threads make them before they are asked for; with one, each is made when it is due.
+        With one thread each is made when it is asked for.
         """
-
-        def make(indices: ArrayLike) -> Samples:
-            return prepare(self.gather(indices))
-
         if num_threads == 1:
-            yield from map(make, parts)
+            yield from map(self.gather, parts)
             return
         with ThreadPoolExecutor(num_threads, "entitize-gather") as pool:
             waiting: deque[Future[Samples]] = deque()
             for indices in parts:
-                waiting.append(pool.submit(make, indices))
+                waiting.append(pool.submit(self.gather, indices))
                 if len(waiting) > num_threads:
                     yield waiting.popleft().result()
             while waiting:

@@ -15,11 +15,7 @@ from numpy.typing import NDArray
 from ...envs import ActionMask
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
-from ...ragged.threads import get_num_threads, run_shares
 from ..inputs.actors import not_selectable
-
-#: From so many actors on, of a GPU's many environments, their actions are drawn on several threads.
-PARALLEL_ACTORS = 4096
 
 Draws = NDArray[np.float64] | None
 
@@ -32,14 +28,7 @@ def draw_choices(
     `scores`, `allowed`: (A, C); `draws`: (A,).
     """
     chosen, log_probs = np.empty(len(scores), np.int64), np.empty(len(scores))
-    given = np.empty(0) if draws is None else draws
-
-    def run(_: int, first: int, last: int) -> None:
-        part = slice(first, last)
-        draw_rows(scores[part], allowed[part], given[part], chosen[part], log_probs[part])
-
-    threads = get_num_threads() if len(scores) >= PARALLEL_ACTORS else 1
-    run_shares([len(scores) * share // threads for share in range(threads + 1)], run)
+    draw_rows(scores, allowed, np.empty(0) if draws is None else draws, chosen, log_probs)
     return chosen, log_probs
 
 

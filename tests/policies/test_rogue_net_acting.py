@@ -16,7 +16,7 @@ from entitize.envs import (
     EntitySpace,
     SelectEntity,
 )
-from entitize.ragged import RaggedArray, set_num_threads
+from entitize.ragged import RaggedArray
 
 from facts import raises
 
@@ -77,24 +77,6 @@ def test_equal_generators_give_equal_actions_and_others_do_not(setting):
     first, again, other = (net.act(batch, np.random.default_rng(seed)) for seed in (1, 1, 2))
     assert all(first.actions[name] == again.actions[name] for name in first.actions)
     assert any(first.actions[name] != other.actions[name] for name in first.actions)
-
-
-def test_many_actors_choose_the_same_on_any_number_of_threads(make_space, random_batch, make_net):
-    space = make_space()
-    batch = random_batch(space, steps=5000)
-    net = make_net(space, batch, path="torch")
-    results = []
-    for threads in (1, 3):
-        set_num_threads(threads)
-        try:
-            results.append(net.act(batch, np.random.default_rng(0)))
-        finally:
-            set_num_threads(1)
-    one, three = results
-    assert max(chosen.num_items for chosen in one.actions.values()) > 4096
-    for name in space.actions:
-        np.testing.assert_array_equal(one.actions[name].values, three.actions[name].values)
-        np.testing.assert_array_equal(one.log_probs[name].values, three.log_probs[name].values)
 
 
 def test_deterministic_takes_the_most_probable_choice_and_draws_nothing(setting):

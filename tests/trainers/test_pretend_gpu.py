@@ -23,7 +23,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "one ratio per step": {"joint_log_prob": True},
     "value first": {"value_warmup_steps": 100},
     "penalty": {"start_kl_coef": 0.1},
-    "threads that prepare minibatches": {"num_threads": 3},
     "stopping early": {"target_kl": 0.01, "normalize_rewards": True},
 }
 

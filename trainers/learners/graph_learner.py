@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
-from threading import Lock
 from typing import Any, cast
 from weakref import ref
 
@@ -37,22 +35,14 @@ from .optimizer import forget_gradients, is_capturable
 from .torch_learner import TorchLearner
 
 
-@dataclass(frozen=True, eq=False)
-class LaidOut(Samples):
-    """Samples, and the arrays that a graph reads, but for those of the loss."""
-
-    capacity: Capacity
-    arrays: dict[str, NDArray[Any]]
-
-
 class GraphLearner(TorchLearner):
     """Makes the gradient steps of `TorchLearner` for a RogueNet with `engine="graphs"`.
 
-    Minibatches are padded to capacities that repeat, by other threads where `PPO` has some, and each is sent
-    in one transfer while the one before is computed. On a GPU one graph holds the whole step, and nothing is
-    read back before a step's numbers are read. For several ranks, parts of minibatches, or an optimizer of
-    your own that no graph can hold (`is_capturable`), it holds the gradients and losses; the rest of the step
-    is that of `TorchLearner`. On the CPU the same is computed without graphs.
+    Minibatches are padded to capacities that repeat, and each is sent in one transfer while the one before is
+    computed. On a GPU one graph holds the whole step, and nothing is read back before a step's numbers are
+    read. For several ranks, parts of minibatches, or an optimizer of your own that no graph can hold
+    (`is_capturable`), it holds the gradients and losses; the rest of the step is that of `TorchLearner`. On
+    the CPU the same is computed without graphs.
     """
 
     policy: RogueNet
@@ -65,7 +55,6 @@ class GraphLearner(TorchLearner):
         super().__init__(policy, optimizer, config, ranks)
         self._names = list(self.form.heads)
         self._capacities = Capacities()
-        self._capacities_lock = Lock()
         self._staging = Staging(self.form.device)
         self._packings: dict[Capacity, Packing] = {}
         #: The parameters that get gradients, by capacity.
@@ -116,29 +105,14 @@ class GraphLearner(TorchLearner):
             return False
         return not any(p._backward_hooks or p._post_accumulate_grad_hooks for p in self.parameters)
 
-    def prepare(self, minibatch: Samples) -> Samples:
-        """Lay the minibatch out; see `Learner.prepare`."""
-        is_whole = self.config.microbatch_size is None and self._is_ready()
-        return self._laid_out(minibatch) if is_whole else minibatch
-
-    def _laid_out(self, part: Samples) -> LaidOut:
-        plan = Plan(self.form, part.observations, part.actions)
-        with self._capacities_lock:
-            capacity = self._capacities.fit(plan.sizes)
-            packing = self._packing(capacity)
-        arrays = packing.arrays(np.empty(packing.num_bytes, np.uint8))
-        plan.write(capacity, arrays)
-        return LaidOut(**vars(part), capacity=capacity, arrays=arrays)
-
     def _run(self, part: Samples, counts: Counts, ent_coef: float) -> tuple[Capacity, Tensor]:
         """Send a minibatch or a part of one; return its capacity, and what the graphs' function returns."""
-        laid_out = part if isinstance(part, LaidOut) else self._laid_out(part)
-        capacity = laid_out.capacity
-        write_loss(laid_out.arrays, dict(capacity), part, counts, ent_coef)
+        plan = Plan(self.form, part.observations, part.actions)
+        capacity = self._capacities.fit(plan.sizes)
 
         def write(arrays: dict[str, NDArray[Any]]) -> None:
-            for name, array in arrays.items():
-                array[:] = laid_out.arrays[name]
+            plan.write(capacity, arrays)
+            write_loss(arrays, dict(capacity), part, counts, ent_coef)
 
         with self._staging.sent(self._packing(capacity), write) as block:
             return capacity, self.graphs.run(capacity, block)

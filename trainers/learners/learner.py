@@ -28,14 +28,6 @@ class Learner(Protocol):
     frozen: Sequence[nn.Parameter]  # parameters that a step leaves as they are
     config: PPOConfig  # `PPO` replaces `clip_vloss` together with `frozen`
 
-    def prepare(self, minibatch: Samples) -> Samples:
-        """Return `minibatch` for `step`, with work done that may be done in another thread and before others.
-
-        Raises:
-            ValueError: an action is masked or does not fit the minibatch.
-        """
-        ...
-
     def step(self, minibatch: Samples, ent_coef: float) -> Mapping[str, float]:
         """Make one gradient step on `minibatch`; return its losses and the norm of its gradients.
 
@@ -43,7 +35,7 @@ class Learner(Protocol):
         when all minibatches of an epoch were started.
 
         Args:
-            minibatch: steps of the rollout, with advantages as they were estimated; from `prepare` or not.
+            minibatch: steps of the rollout, with advantages as they were estimated.
             ent_coef: the coefficient of the entropy bonus at this time, which may be annealed.
 
         Raises:

@@ -33,10 +33,6 @@ class TorchLearner:
         self.parameters = list(policy.parameters())
         self.frozen: Sequence[nn.Parameter] = ()
 
-    def prepare(self, minibatch: Samples) -> Samples:
-        """Return `minibatch`; see `Learner.prepare`."""
-        return minibatch
-
     def step(self, minibatch: Samples, ent_coef: float) -> Mapping[str, float]:
         """Make one gradient step; see `Learner.step`."""
         config = self.config

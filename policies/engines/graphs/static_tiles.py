@@ -22,7 +22,7 @@ NARROWEST = 64
 _CLASSES = 24
 
 
-@compiled(nogil=True)
+@compiled
 def _place(lengths: Any, narrowest: int, classes: Any, starts: Any, tiles: Any) -> None:
     """Written, for each step (B,): `classes`, the doublings of its width, and `starts` among the slots of
     that class; `tiles` (classes,), which is 0 before: how many there are."""
@@ -39,7 +39,7 @@ def _place(lengths: Any, narrowest: int, classes: Any, starts: Any, tiles: Any) 
         used[c] += lengths[b]
 
 
-@compiled(nogil=True)
+@compiled
 def _fill_slots(offsets: Any, starts: Any, slots: Any, steps: Any) -> None:
     """Written: `slots` (N,), the slot of each row, and the step of each of these slots in `steps` (R,)."""
     for b in range(len(starts)):
