@@ -270,6 +270,13 @@ class Obs(Observation):
         by_type: dict[Schema, list[Any]] = {}
         for thing in (*_flat(things), *_flat((entities,))):
             by_type.setdefault(_schema_of_object(thing), []).append(thing)
+        names = [schema.name for schema in by_type]
+        if len({*names}) < len(names):
+            twice = max(names, key=names.count)
+            raise ObservationError(
+                f"entity type {twice!r}: expected objects of one class, got objects of {names.count(twice)}"
+                " classes of that name. Make old objects anew, or name a class: @entity(name=…)"
+            )
         unseen = {id(thing) for thing in _flat((hidden,))}
         if not unseen <= {id(thing) for group in by_type.values() for thing in group}:
             raise ObservationError("hidden: expected objects that are among the entities, got another object")

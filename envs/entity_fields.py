@@ -70,7 +70,7 @@ def _columns(annotation: Any, where: str, namespace: Mapping[str, Any], scale: f
             scale *= note.factor if isinstance(note, Scale) else 1.0
         return _columns(arguments[0], where, namespace, scale)
     if origin is Literal:
-        return _one_hot({value: f"={value}" for value in arguments})
+        return _one_hot([(value, f"={value}") for value in arguments])
     if origin in (Union, UnionType) and NoneType in arguments and len(arguments) == 2:
         inner = next(argument for argument in arguments if argument is not NoneType)
         return _optional(_columns(inner, where, namespace, scale))
@@ -79,7 +79,7 @@ def _columns(annotation: Any, where: str, namespace: Mapping[str, Any], scale: f
         return _several({f"_{i}": part for i, part in enumerate(parts)}, len(arguments))
     if isinstance(annotation, type):
         if issubclass(annotation, Enum):
-            return _one_hot({member: f"={member.name}" for member in annotation})
+            return _one_hot([(member, f"={member.name}") for member in annotation])
         if issubclass(annotation, bool | np.bool_ | int | float | np.integer | np.floating):
             return _number(scale)
         if is_dataclass(annotation) or (issubclass(annotation, tuple) and hasattr(annotation, "_fields")):
@@ -117,9 +117,10 @@ def _number(scale: float) -> FieldColumns:
     return FieldColumns(("",), write)
 
 
-def _one_hot(names: Mapping[Any, str]) -> FieldColumns:
+def _one_hot(named: Sequence[tuple[Any, str]]) -> FieldColumns:
+    """Return columns of values, each with its name."""
     # 1 == True and 0 == False, so the type is part of a literal's identity.
-    index = {(type(value), value): i for i, value in enumerate(names)}
+    index = {(type(value), value): i for i, (value, _) in enumerate(named)}
 
     def write(values: Sequence[Any]) -> NDArray[np.float32]:
         rows = np.zeros((len(values), len(index)), np.float32)
@@ -127,10 +128,10 @@ def _one_hot(names: Mapping[Any, str]) -> FieldColumns:
             try:
                 rows[row, index[type(value), value]] = 1
             except (KeyError, TypeError):
-                raise ValueError(f"expected one of {list(names)}, got {value!r}") from None
+                raise ValueError(f"expected one of {[known for known, _ in named]}, got {value!r}") from None
         return rows
 
-    return FieldColumns(tuple(names.values()), write)
+    return FieldColumns(tuple(name for _, name in named), write)
 
 
 def _optional(columns: FieldColumns) -> FieldColumns:

@@ -11,6 +11,7 @@ import gzip
 import html
 import json
 import re
+import zlib
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ def write_page(
         path: the file, .html.
         title: stands above the page.
         position: the features that say where entities are; None: chosen by their names (`position_columns`).
-        max_megabytes: steps that would make the page larger are left out.
+        max_megabytes: steps that would make the page's data larger are left out.
 
     Raises:
         OSError: the file can't be written.
@@ -73,11 +74,12 @@ def page_data(
     types = _types(recording.space, position)
     frames = _Frames()
     steps: list[Any] = []
-    size = 0
+    compressor, size = zlib.compressobj(), 0
     for step in recording.steps:
         encoded = [_decision(recording.space, decision, frames) for decision in step]
-        size += len(json.dumps(encoded, separators=(",", ":"))) // _COMPRESSION
-        if size + frames.size > max_megabytes * 1e6:
+        text = json.dumps(encoded, separators=(",", ":")).encode()
+        size += len(compressor.compress(text)) + len(compressor.flush(zlib.Z_SYNC_FLUSH))
+        if 4 / 3 * size + frames.size > max_megabytes * 1e6:  # of each 3 bytes base64 makes 4
             break
         steps.append(encoded)
     if recording.steps and not steps:
@@ -165,9 +167,6 @@ def _kind(action: Any) -> dict[str, Any]:
 
 
 # -- steps --------------------------------------------------------------------------------------------------
-
-#: About how much smaller JSON becomes by compression; frames don't.
-_COMPRESSION = 4
 
 
 class _Frames:

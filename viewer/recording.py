@@ -54,11 +54,16 @@ class Recording:
     def returns(self) -> list[list[float]]:
         """Per lane the sums of rewards of its episodes; the last one may be unfinished."""
         sums: list[dict[int, float]] = [{} for _ in self.lanes]
+        begun = [set[int]() for _ in self.lanes]
         for step in self.steps:
             for lane, decision in enumerate(step):
-                if decision.active or decision.step:  # rewards between two episodes don't count
-                    sums[lane][decision.episode] = sums[lane].get(decision.episode, 0.0) + decision.reward
-        return [list(of_lane.values()) for of_lane in sums]
+                sums[lane][decision.episode] = sums[lane].get(decision.episode, 0.0) + decision.reward
+                if decision.active:
+                    begun[lane].add(decision.episode)
+        return [
+            [total for n, total in of_lane.items() if n in own]
+            for of_lane, own in zip(sums, begun, strict=True)
+        ]
 
 
 @runtime_checkable

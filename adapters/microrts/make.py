@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from ...envs import EntityVectorEnv
 from .java.bots import expected_cost
 from .java.maps import find_map
@@ -55,7 +53,7 @@ def make_vec(
     games = plan_games(names, num_envs, selfplay, opponents, side, partial_observability)
     num_lanes = [len(game.players) for game in games]
     runs = shares([expected_cost(game.bot) for game in games], num_workers, "games")
-    venv = ShardedVectorEnv(
+    return ShardedVectorEnv(
         [
             partial(MicroRTSVectorEnv, **plan_arguments(games[run.start : run.stop]), **options)
             for run in runs
@@ -64,5 +62,3 @@ def make_vec(
         seed,
         worker_timeout,
     )
-    venv.lane_games = np.repeat(np.arange(len(games)), num_lanes)
-    return venv

@@ -126,6 +126,9 @@ class Continuous(ActionSpace):
         clipped = items.clip(self.low, self.high)
         return clipped, int((clipped != items).any(1).sum())
 
+    def nonexistent(self, num_entities: int) -> NDArray[np.float32]:
+        return np.full(self.item_shape, np.nan, np.float32)  # any other number may be within the bounds
+
     @property
     def bounds(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         return self.low, self.high

@@ -72,6 +72,7 @@ class ShardedVectorEnv(EntityVectorEnv):
         self.single_observation_space = self._pool.space
         self.single_action_space = self._pool.space.actions
         self.metadata, self.render_mode = self._pool.metadata, self._pool.render_mode
+        self.lane_games = self._pool.lane_games
 
     @property
     def worker_lanes(self) -> tuple[range, ...]:

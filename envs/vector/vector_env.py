@@ -48,7 +48,7 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
     batch have nothing to decide; without it all lanes are active (see `inactive_lanes`). An inactive lane has
     no actors. Its steps are no samples: a reward, termination or truncation that comes while a lane is
     inactive belongs to its last active step, and a lane that terminated then needs no `final_obs`. Rewards
-    after that end and before the next active step are ignored.
+    after that end and before the next active step teach nothing; the next episode's return counts them.
 
     Several lanes can be players of one game: `lane_games` says which. A lane that ends before its game does
     is inactive until the game starts over.

@@ -52,7 +52,7 @@ class Everything:
     number: float
     count: int
     flag: bool
-    kind: Literal["scout", "miner", 3]
+    kind: Literal["scout", "miner", 3, 0, False]
     terrain: Terrain
     rank: Rank
     place: Point
@@ -90,6 +90,8 @@ FEATURES = {
     "kind=scout": 0,
     "kind=miner": 1,
     "kind=3": 0,
+    "kind=0": 0,
+    "kind=False": 0,
     "terrain=SAND": 0,
     "terrain=ROCK": 1,
     "rank=LOW": 0,

@@ -185,6 +185,17 @@ def test_such_an_environment_conforms_alone_and_in_numbers():
     check_entity_env(ListVectorEnv([Drift] * 3), 40)
 
 
+@pytest.mark.parametrize("bound", [np.inf, 1e8, 2.0**24])
+def test_such_an_environment_conforms_with_wide_bounds(bound: float) -> None:
+    class Wide(Drift):
+        def __init__(self) -> None:
+            push, steer = Continuous([-bound, 0], [bound, 2]), GlobalContinuous(-bound, bound)
+            self.action_space = EntityActionSpace({"push": push, "steer": steer}, optional=True)
+            self.observation_space = EntitySpace({"Drone": ["x", "y"]}, self.action_space)
+
+    check_entity_env(Wide(), 40)
+
+
 @pytest.mark.full
 def test_processes_step_it_as_a_list_does():
     rng = np.random.default_rng(0)

@@ -78,6 +78,26 @@ def test_workers_are_neither_copied_nor_pickled(snakes: ez.EntityVectorEnv) -> N
     snakes.reset(seed=1)
 
 
+def test_lanes_that_meet_in_one_game_are_known(snakes: ez.EntityVectorEnv) -> None:
+    with ez.make_vec("MultiSnake/lanes", 6, **SNAKES) as one:
+        assert one.lane_games is not None and snakes.lane_games is not None
+        assert snakes.lane_games.tolist() == one.lane_games.tolist() == [0, 0, 1, 1, 2, 2]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forked children")
+def test_a_forked_child_leaves_the_workers_to_its_parent() -> None:
+    venv = ez.make_vec("MultiSnake/lanes", 4, num_workers=2, **SNAKES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # a fork of several threads
+        child = os.fork()
+    if child == 0:
+        del venv
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(venv.reset(seed=1)[0]) == 4
+    venv.close()
+
+
 def test_it_keeps_the_rules(snakes: ez.EntityVectorEnv) -> None:
     ez.check_entity_env(snakes, num_steps=30)
 

@@ -237,6 +237,15 @@ def test_an_observation_of_objects(
         make()
 
 
+def test_two_classes_of_one_name_are_not_one_type() -> None:
+    @ez.entity(name="Drone")
+    class Other:
+        y: float
+
+    with raises(ez.ObservationError, "Drone", "2", "class"):
+        untyped.Obs([DRONE, Other(1.0)])
+
+
 def test_one_entity_may_be_given_by_itself() -> None:
     assert np.shape(untyped.Obs(entities=DRONE, hidden=DRONE).entities["Drone"]) == (1, 1)
 

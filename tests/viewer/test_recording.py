@@ -189,6 +189,28 @@ def test_steps_beyond_the_limit_are_left_out(net_for, tmp_path: Path) -> None:
         write_page(tmp_path / "none.html", recording, max_megabytes=0.00001)
 
 
+def test_the_data_of_a_page_are_as_large_as_its_limit_says(net_for, tmp_path: Path) -> None:
+    actions = ez.EntityActionSpace({"move": ez.Categorical(4)})
+
+    class Noise(ez.EntityEnv):
+        action_space = actions
+        observation_space = ez.EntitySpace({"Unit": ["x", "y", "hp", "speed"]}, actions)
+
+        def _reset(self, options: Any) -> ez.Observation:
+            seen = self.np_random.normal(size=(30, 4))
+            return ez.Observation({"Unit": seen}, actions={"move": ez.actions.CategoricalMask()})
+
+        def _step(self, chosen: Any) -> Any:
+            return self._reset({}), 0.0, False, False, {}
+
+    with ez.vector.ListVectorEnv([Noise]) as venv:
+        recording = record_episodes(net_for(venv), venv, max_steps=60, seed=1)
+    write_page(tmp_path / "empty.html", Recording(recording.space, recording.lanes))
+    program = (tmp_path / "empty.html").stat().st_size
+    assert 0 < write_page(tmp_path / "cut.html", recording, max_megabytes=0.2) < 60
+    assert 150_000 < (tmp_path / "cut.html").stat().st_size - program < 201_000
+
+
 def test_hostile_names_stay_text(net_for, read_page: ReadPage, tmp_path: Path) -> None:
     evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{{data}}"
     space = ez.EntitySpace(

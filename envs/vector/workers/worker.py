@@ -119,7 +119,7 @@ def _run(connection: Connection, pickled_env_fn: bytes, lanes: range, num_envs: 
         resources.callback(worker.actions.close)
         resources.callback(worker.results.close)
         resources.callback(env.close)
-        introduction = env.single_observation_space, dict(env.metadata), env.render_mode
+        introduction = env.single_observation_space, dict(env.metadata), env.render_mode, env.lane_games
         worker.done(cloudpickle.dumps(introduction))
         while worker.serve():
             pass

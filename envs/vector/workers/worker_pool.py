@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
 import signal
 import sys
@@ -18,6 +19,7 @@ from typing import Any, NoReturn
 import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
 from gymnasium.vector import VectorEnv
+from numpy.typing import NDArray
 
 from ....ragged import RaggedArray
 from ...batch.entity_batch import EntityBatch
@@ -55,6 +57,23 @@ def shares(sizes: Sequence[int], num_workers: int, what: str = "envs") -> list[r
         nearest = int(np.abs(ends - ends[-1] * worker / num_workers).argmin()) + 1
         bounds.append(min(max(nearest, bounds[-1] + 1), len(sizes) - num_workers + worker))
     return [range(first, last) for first, last in pairwise([*bounds, len(sizes)])]
+
+
+def _joined_games(parts: Sequence[NDArray[np.int64] | None]) -> NDArray[np.int64] | None:
+    """Return the games of all workers' lanes, numbered on from worker to worker."""
+    joined, first = [], 0
+    for games in parts:
+        if games is None:
+            return None
+        joined.append(games + first)
+        first = int(joined[-1].max()) + 1
+    return np.concatenate(joined)
+
+
+def _close_where_started(process: int, resources: ExitStack) -> None:
+    """End the workers, but not from a forked child, which has only a copy of their owner."""
+    if os.getpid() == process:
+        resources.close()
 
 
 class Worker:
@@ -124,6 +143,7 @@ class WorkerPool:
     Attributes:
         lanes: the indices of each worker's lanes.
         space, metadata, render_mode: those of the first worker's environment; the others have the same space.
+        lane_games: see `EntityVectorEnv`; None unless all workers' environments have it.
 
     Raises:
         WorkerError: something raised in some lanes (its cause is that error, where it can be pickled), or a
@@ -144,7 +164,9 @@ class WorkerPool:
         resources.callback(self._actions.close)
         resources.callback(_end_workers, self.workers)
         # Also runs when this object is forgotten, or at the interpreter's exit.
-        self.close: Callable[[], object] = weakref.finalize(self, resources.close)
+        self.close: Callable[[], object] = weakref.finalize(
+            self, _close_where_started, os.getpid(), resources
+        )
         ends = np.cumsum([0, *num_lanes]).tolist()
         self.lanes = [range(first, last) for first, last in pairwise(ends)]
         self._warned: list[tuple[str, type[Warning]]] = []
@@ -155,7 +177,7 @@ class WorkerPool:
                 self.workers.append(Worker(env_fn, lanes, ends[-1]))
             introductions = [pickle.loads(answer) for answer in self._answers("being made")]
             self.space: EntitySpace
-            self.space, self.metadata, self.render_mode = introductions[0]
+            self.space, self.metadata, self.render_mode, _ = introductions[0]
             for lanes, (other, *_) in zip(self.lanes, introductions, strict=True):
                 if other != self.space:
                     raise WorkerError(
@@ -166,6 +188,7 @@ class WorkerPool:
         except BaseException:
             self.close()
             raise
+        self.lane_games = _joined_games([games for *_, games in introductions])
         self._layout = StepLayout(self.space)
 
     @property
