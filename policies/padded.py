@@ -157,12 +157,17 @@ class PaddedRogueNet(nn.Module):
 
     def _compare(self, engine: str, learns: bool) -> str | None:
         """Make the fused engine anew; return where it differs from torch."""
-        norms = self.running_normalization
         try:
-            self._fused = FusedRows(self.encoder, norms, self.inputs.features, self.settings)
+            self._fused = self._fused_rows()
         except Exception as error:  # a module of the user's may have other parts
             return f"{type(error).__name__} in making kernels: {error}"
-        return rows_difference(self._rows, self, self._fused, self.inputs, self.settings, learns)
+        return rows_difference(
+            self, lambda copy: (copy._rows, copy._fused_rows()), self.inputs, self.settings, learns
+        )
+
+    def _fused_rows(self) -> FusedRows:
+        norms = self.running_normalization
+        return FusedRows(self.encoder, norms, self.inputs.features, self.settings)
 
     def _batch(self, observations: Mapping[str, Tensor], flags: Flags) -> EntityBatch:
         """Return the entities without padding and without actions."""

@@ -24,7 +24,7 @@ from ...envs import EntitySpace
 from ..rogue_net.config import RogueNetConfig
 from ..rogue_net.tensors import runs_kernels
 from .engine_limits import fused_limit, graphs_limit
-from .fingerprint import Fingerprint
+from .fingerprint import Fingerprint, has_dropout
 
 _log = logging.getLogger(__name__)
 
@@ -68,8 +68,7 @@ class EngineChooser:
         limit = graphs_limit(settings, space) if is_static else "this module computes padded observations"
         #: On a GPU, if `engine` is "auto" (benchmarks/gpu.py).
         self._on_gpu = _GRAPHS if limit is None else EngineChoice("torch", limit)
-        places = ("embedding", "residual", "attention")
-        self._drops = any(settings.rate(place) for place in places)  # type: ignore[arg-type]
+        self._drops = False
         self._logged: set[EngineChoice] = set()
         self._fingerprint: Fingerprint | None = None
         #: What differs, by engine and whether it was compared in learning.
@@ -98,10 +97,11 @@ class EngineChooser:
                 return EngineChoice("torch", f"the parameters are on {like.device}")
             if not runs_kernels(like):
                 return EngineChoice("torch", f"the parameters are {like.dtype}, not float32")
-            if self._drops and training and torch.is_grad_enabled():
-                return EngineChoice("torch", "dropout acts in training")
         if self._fingerprint is None or self._fingerprint.has_changed():
             self._fingerprint, self._found = Fingerprint(self._network), {}
+            self._drops = has_dropout(self._network)
+        if self._drops and training and torch.is_grad_enabled():
+            return EngineChoice("torch", "dropout acts in training")
         if self._fingerprint.has_hooks():
             return EngineChoice("torch", "a module inside has hooks")
         if (choice.name, learns) not in self._found:

@@ -9,6 +9,7 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 from torch import nn
+from torch.nn.modules.dropout import _DropoutNd
 
 #: Kinds of values of attributes and globals that are compared.
 _PLAIN = (bool, int, float, str, type(None), types.FunctionType, types.BuiltinFunctionType, type)
@@ -107,3 +108,11 @@ class Fingerprint:
             called = space.get(name)
             if isinstance(called, types.FunctionType):
                 self._read_function(called, follow=called.__module__ == function.__module__)
+
+
+def has_dropout(module: nn.Module) -> bool:
+    """Return True if a part drops numbers in training, by an option or because it was put there."""
+    return any(
+        part.p > 0 if isinstance(part, _DropoutNd) else bool(getattr(part, "dropout", 0.0))
+        for part in module.modules()
+    )

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from ...envs import ActionMask, EntityActionSpace
+from ...envs import ActionMask
 from ...ragged import RaggedArray
 from ..inputs.prepare import Prepared
 from ..kernels.fused_encoder import EncoderRun, Floats, FusedEncoder
@@ -21,6 +21,7 @@ from ..kernels.parallel import over_sequences, row_shares
 from ..kernels.parameter_layout import Layout
 from ..rogue_net.config import RogueNetConfig
 from ..rogue_net.names import module_key
+from ..rogue_net.network import RogueNetwork
 
 
 class Parameters:
@@ -68,15 +69,9 @@ class Parameters:
 class FusedEngine:
     """Acts and evaluates for a `RogueNet`."""
 
-    def __init__(
-        self,
-        module: nn.Module,
-        features: Mapping[str, tuple[str, ...]],
-        action_space: EntityActionSpace,
-        settings: RogueNetConfig,
-    ) -> None:
-        self.network = FusedNetwork(features, action_space, settings)
-        self.parameters = Parameters(module, self.network.layout)
+    def __init__(self, net: RogueNetwork) -> None:
+        self.network = FusedNetwork(net.inputs.features, net.action_space, net.settings)
+        self.parameters = Parameters(net, self.network.layout)
         self.gradients = Gradients(self.parameters)
         self._holding = 0
         self._held: Weights | None = None

@@ -1,15 +1,16 @@
 """Compares the fused kernels with torch on a few generated rows, before they act or learn for it.
 
 Rows, parameters and statistics are random, so the comparison is one of functions: a term that is zero in a
-fresh network (a low-rank adapter, a bias) counts. The user's parameters, gradients, statistics, modes and
-random generators stay as they are.
+fresh network (a low-rank adapter, a bias) counts. They are those of a copy on the CPU, since other threads
+may act with the user's network meanwhile. The random generators stay as they are.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -25,18 +26,22 @@ from ..policy import ActResult
 from ..rogue_net.config import RogueNetConfig
 from ..rogue_net.network import RogueNetwork
 from ..rogue_net.normalization import InputNorm
+from .fingerprint import has_dropout
 from .fused_engine import FusedEngine, FusedRows
 from .graphs.static_network import StaticForm
+
+_Network = TypeVar("_Network", bound=nn.Module)
 
 #: Largest difference of an output, as a part of the largest of its kind; likewise of a gradient.
 _OUTPUTS, _GRADIENTS = 5e-4, 5e-4
 
 
-def difference(net: RogueNetwork, engine: FusedEngine, learns: bool) -> str | None:
+def difference(network: RogueNetwork, learns: bool) -> str | None:
     """Return what differs between torch and the kernels in acting, or (`learns`) in gradients."""
     rng = np.random.default_rng(0)
 
-    def compare() -> str | None:
+    def compare(net: RogueNetwork) -> str | None:
+        engine = FusedEngine(net)
         batch = generate(net.observation_space, net.settings, rng)
         prepared = Inputs(net.observation_space, net.settings).prepare(batch)
         if not learns:
@@ -45,21 +50,24 @@ def difference(net: RogueNetwork, engine: FusedEngine, learns: bool) -> str | No
             drawn = net.draw(prepared, batch.actions, rng).drawn
         return _learning(net, engine, prepared, batch, drawn, rng)
 
-    return compared(net, rng, compare)
+    return compared(network, rng, compare, learns)
 
 
 def rows_difference(
-    torch_rows: Callable[[Prepared], Tensor],
-    module: nn.Module,
-    fused: FusedRows,
+    network: _Network,
+    rows: Callable[[_Network], tuple[Callable[[Prepared], Tensor], FusedRows]],
     inputs: Inputs,
     settings: RogueNetConfig,
     learns: bool,
 ) -> str | None:
-    """Return what differs between the rows of torch and of `FusedRows`, or (`learns`) in their gradients."""
+    """Return what differs between the rows of torch and of `FusedRows`, or (`learns`) in their gradients.
+
+    `rows` gives both for a copy of `network`.
+    """
     rng = np.random.default_rng(0)
 
-    def compare() -> str | None:
+    def compare(module: _Network) -> str | None:
+        torch_rows, fused = rows(module)
         prepared = inputs.prepare(generate(inputs.space, settings, rng))
         with torch.set_grad_enabled(learns):
             expected, found = torch_rows(prepared), fused(prepared)
@@ -75,11 +83,19 @@ def rows_difference(
         )
         return gradients_difference(leaves, ours, theirs)
 
-    return compared(module, rng, compare)
+    return compared(network, rng, compare, learns)
 
 
-def compared(module: nn.Module, rng: np.random.Generator, compare: Callable[[], str | None]) -> str | None:
-    """Return what `compare` finds with random parameters in `module`, or the error that it raises."""
+def compared(
+    module: _Network,
+    rng: np.random.Generator,
+    compare: Callable[[_Network], str | None],
+    learns: bool = False,
+) -> str | None:
+    """Return what `compare` finds in a copy of `module` with random parameters, or the error that it raises.
+
+    `learns`: the copy is in training mode, unless it has dropout, where that mode gives random numbers.
+    """
     for name, part in module.named_modules():
         if isinstance(part, nn.LayerNorm) and np.float32(part.eps) != LAYER_NORM_EPSILON:
             return f"eps of {name} is {part.eps}, in the kernels {float(LAYER_NORM_EPSILON):.0e}"
@@ -89,28 +105,30 @@ def compared(module: nn.Module, rng: np.random.Generator, compare: Callable[[], 
             torch.enable_grad(),
             _own_generators(),
             _one_thread(),
-            _random_parameters(module, rng),
         ):
-            found = compare()
+            found = compare(_random_copy(module, rng, learns and not has_dropout(module)))
     except Exception as error:  # a module of the user's may do anything
         return f"{type(error).__name__} on generated rows: {error}"
     return None if found is None else f"torch and kernels differ on generated rows: {found}"
 
 
-def static_difference(net: RogueNetwork, form: StaticForm) -> str | None:
-    """Return what differs between torch and a static form of `net` in acting; both on the CPU."""
+def static_difference(network: RogueNetwork) -> str | None:
+    """Return what differs between torch and the static form of `network` in acting."""
     rng = np.random.default_rng(0)
 
-    def compare() -> str | None:
+    def compare(net: RogueNetwork) -> str | None:
+        form = StaticForm(net)
         batch = generate(net.observation_space, net.settings, rng)
         prepared = Inputs(net.observation_space, net.settings).prepare(batch)
 
         def act(source: np.random.Generator | None) -> ActResult:
             return form.act(batch, source or rng, deterministic=source is None)
 
-        return _draws_difference(act, net, prepared, batch)
+        if differing := _draws_difference(act, net, prepared, batch):
+            return differing
+        return _values_difference(form.value(batch), net, prepared)
 
-    return compared(net, rng, compare)
+    return compared(network, rng, compare)
 
 
 def _draws_difference(
@@ -138,9 +156,13 @@ def _acting(net: RogueNetwork, engine: FusedEngine, prepared: Prepared, batch: E
 
     if differing := _draws_difference(act, net, prepared, batch):
         return differing
+    return _values_difference(engine.network.values(prepared, weights), net, prepared)
+
+
+def _values_difference(found: NDArray[np.float32], net: RogueNetwork, prepared: Prepared) -> str | None:
     with torch.no_grad():
-        expected_values = net.predict(prepared).numpy()
-    return "the values" if _far(engine.network.values(prepared, weights), expected_values, _OUTPUTS) else None
+        expected = net.predict(prepared).numpy()
+    return "the values" if _far(found, expected, _OUTPUTS) else None
 
 
 def _acted_difference(found: ActResult, expected: ActResult) -> str | None:
@@ -199,32 +221,26 @@ def _far(found: NDArray[Any], expected: NDArray[Any], tolerance: float) -> bool:
     return not float(np.abs(found - expected).max(initial=0.0)) <= tolerance * scale
 
 
-@contextmanager
-def _random_parameters(module: nn.Module, rng: np.random.Generator) -> Iterator[None]:
-    """Replace parameters and buffers by random tensors, in evaluation mode; restore all at the end."""
-    saved = [(part, dict(part._parameters), dict(part._buffers), part.training) for part in module.modules()]
-    leaves: dict[int, nn.Parameter] = {}  # tied parameters stay tied
-    try:
-        for part, parameters, buffers, _ in saved:
-            part.training = False
-            for name, parameter in parameters.items():
-                if parameter is not None:
-                    part._parameters[name] = leaves.setdefault(id(parameter), _random_like(parameter, rng))
-            for name, buffer in buffers.items():
-                if buffer is not None:
-                    part._buffers[name] = _statistic_like(buffer, isinstance(part, InputNorm), rng)
-        yield
-    finally:
-        for part, parameters, buffers, training in saved:
-            part.training = training
-            part._parameters.update(parameters)
-            part._buffers.update(buffers)
+def _random_copy(module: _Network, rng: np.random.Generator, training: bool) -> _Network:
+    """Return a copy on the CPU with random parameters and buffers, in this mode."""
+    replaced: dict[int, Any] = {}  # tied parameters stay tied
+    for part in module.modules():
+        for parameter in part._parameters.values():
+            if parameter is not None and id(parameter) not in replaced:
+                replaced[id(parameter)] = _random_like(parameter, rng)
+        for buffer in part._buffers.values():
+            if buffer is not None and id(buffer) not in replaced:
+                replaced[id(buffer)] = _statistic_like(buffer, isinstance(part, InputNorm), rng)
+    copied = copy.deepcopy(module, replaced)
+    for part in copied.modules():
+        part.training = training
+    return copied.cpu()
 
 
 def _random_like(parameter: Tensor, rng: np.random.Generator) -> nn.Parameter:
     """Return normal numbers of a size that keeps activations near 1."""
     if not parameter.is_floating_point():
-        return nn.Parameter(parameter.detach().clone(), requires_grad=False)
+        return nn.Parameter(parameter.detach().cpu().clone(), requires_grad=False)
     fan_in = parameter.shape[-1] if parameter.ndim > 1 else 1
     numbers = torch.from_numpy(rng.standard_normal(tuple(parameter.shape)) / np.sqrt(max(fan_in, 1)))
     return nn.Parameter(numbers.to(parameter.dtype))
@@ -232,10 +248,10 @@ def _random_like(parameter: Tensor, rng: np.random.Generator) -> nn.Parameter:
 
 def _statistic_like(buffer: Tensor, shifted: bool, rng: np.random.Generator) -> Tensor:
     """Return a copy; of statistics (`shifted`) a little larger, so that none is 0 or 1."""
-    copy = buffer.detach().clone()
+    changed = buffer.detach().cpu().clone()
     if shifted:
-        copy += torch.from_numpy(rng.uniform(0.1, 0.6, tuple(copy.shape))).to(copy.dtype)
-    return copy
+        changed += torch.from_numpy(rng.uniform(0.1, 0.6, tuple(changed.shape))).to(changed.dtype)
+    return changed
 
 
 @contextmanager

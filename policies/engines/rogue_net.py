@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -105,6 +104,11 @@ class RogueNet(RogueNetwork):
         self.check_actions(batch, actions)
         return Evaluation(*engine.evaluate(self.inputs.prepare(batch), batch.actions, actions))
 
+    def adapt_to(self, space: EntitySpace) -> None:
+        """Read batches of `space`; see `RogueNetwork.adapt_to`."""
+        super().adapt_to(space)
+        self._chooser = EngineChooser(self.settings, space, self)  # it may hide entities
+
     def update_normalization(self, batch: EntityBatch) -> None:
         """Update the statistics of the inputs by `batch`: once per collected batch, by the trainer.
 
@@ -169,12 +173,7 @@ class RogueNet(RogueNetwork):
         """
         if Fingerprint(self).has_hooks():
             return "a module inside has hooks"
-        try:
-            twin = self._on_cpu()
-            engine = FusedEngine(twin, self.inputs.features, self.action_space, self.settings)
-        except Exception as error:
-            return f"{type(error).__name__} in making kernels: {error}"
-        return difference(twin, engine, learns=False)
+        return difference(self, learns=False)
 
     def _acting_engine(self) -> FusedEngine | StaticForm | None:
         """Return what acts; None: torch."""
@@ -194,21 +193,14 @@ class RogueNet(RogueNetwork):
         if engine == "graphs":
             return self._compare_static()
         try:
-            self._fused = FusedEngine(self, self.inputs.features, self.action_space, self.settings)
+            self._fused = FusedEngine(self)
         except Exception as error:  # a module of the user's may have other parts
             return f"{type(error).__name__} in making kernels: {error}"
-        return difference(self, self._fused, learns)
+        return difference(self, learns)
 
     def _compare_static(self) -> str | None:
         self._static = None
         for name in ("evaluate", "assess"):
             if getattr(type(self), name) is not getattr(RogueNet, name) or name in vars(self):
                 return f"{name} is overridden"
-        try:
-            twin = self._on_cpu()
-            return static_difference(twin, StaticForm(twin))
-        except Exception as error:
-            return f"{type(error).__name__} in making the static form: {error}"
-
-    def _on_cpu(self) -> RogueNet:
-        return self if self.like.device.type == "cpu" else copy.deepcopy(self).cpu()
+        return static_difference(self)

@@ -7,6 +7,7 @@ them, at a single step. Shape alphabet: n rows, D width, H heads.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -39,8 +40,11 @@ def attention_weights(attention: SelfAttention, x: Tensor, relative: Relative | 
 def watch_attention(blocks: nn.ModuleList) -> Iterator[list[NDArray[np.float32]]]:
     """Yield a list that gets the weights of each of `blocks` that has attention, as torch runs it."""
     weights: list[NDArray[np.float32]] = []
+    thread = threading.get_ident()
 
     def keep(attention: Any, arguments: tuple[Any, ...]) -> None:
+        if threading.get_ident() != thread:  # it acts meanwhile
+            return
         x, _, relative = arguments
         weights.append(attention_weights(attention, x, relative).float().cpu().numpy())
 

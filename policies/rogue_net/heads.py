@@ -143,6 +143,8 @@ class SelectEntityHead(nn.Module):
     def draw(self, x: Tensor, rows: RowLayout, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
         """Sample an entity index for each actor with `rng`; None: the most probable one."""
         queries, keys = self._queries_keys(x, rows, mask)
+        if queries.dtype is torch.bfloat16:  # which NumPy doesn't have
+            queries, keys = queries.float(), keys.float()
         return self.choose(queries.cpu().numpy(), keys.cpu().numpy(), mask, rng)
 
     def choose(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -239,6 +240,88 @@ def test_a_head_of_the_same_class_is_computed_by_the_fused_engine() -> None:
         torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-3)
 
 
+def test_threads_that_act_at_first_leave_the_network_as_it_is() -> None:
+    batch = make_batch()
+    for _ in range(6):
+        net, _ = make_pair()
+        before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+        expected = net.value(batch)
+        net = copy.deepcopy(net)  # which compares its engines anew
+        found: list[Any] = []
+        threads = [threading.Thread(target=lambda: found.append(net.value(batch))) for _ in range(3)]  # noqa: B023
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(found) == 3
+        for values in found:
+            np.testing.assert_allclose(values, expected, rtol=1e-5, atol=1e-6)
+        for name, tensor in net.state_dict().items():
+            torch.testing.assert_close(tensor, before[name], rtol=0, atol=0)
+
+
+class Noise(nn.Module):
+    """Changes what it gets while it trains."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + torch.randn_like(x) if self.training else x
+
+
+def with_dropout(block: Any) -> None:
+    block.mlp = nn.Sequential(*block.mlp, nn.Dropout(0.5))
+
+
+def with_other_rate(block: Any) -> None:
+    block.dropout = 0.5
+
+
+def with_noise(block: Any) -> None:
+    block.ln2 = nn.Sequential(block.ln2, Noise())
+
+
+@pytest.mark.parametrize("change", [with_dropout, with_other_rate, with_noise])
+def test_what_acts_in_training_alone_is_computed_by_torch(change: Callable[[Any], None]) -> None:
+    net, _ = make_pair()
+    batch = make_batch()
+    actions = net.act(batch, np.random.default_rng(0)).drawn
+    net.evaluate(batch, actions)
+    assert net.engine.name == "fused"
+    change(first_block(net))
+    one, two = (net.train().evaluate(batch, actions).values for _ in range(2))
+    assert not torch.equal(one, two)
+    one, two = (net.eval().evaluate(batch, actions).values for _ in range(2))
+    torch.testing.assert_close(one, two)
+
+
+@pytest.mark.parametrize("engine", ["torch", "fused", "graphs"])
+def test_what_a_wider_space_hides_stays_hidden(engine: str) -> None:
+    actions = EntityActionSpace({"move": Categorical(3)})
+    wider = EntitySpace({"Unit": ["x", "y"]}, actions, hidden=True)
+    net = RogueNet(EntitySpace({"Unit": ["x", "y"]}, actions), actions, engine=engine, d_model=8, n_layer=1)
+    nn.init.normal_(net.action_heads["move"].proj.weight)
+    net.adapt_to(wider)
+    probabilities = []
+    for x in (-4.0, 4.0):
+        seen = {
+            "entities": {"Unit": np.float32([[1, 1], [x, x]])},
+            "visible": {"Unit": np.int8([1, 0])},
+            "actions": {"move": {"actors": np.array([0]), "mask": np.ones((1, 3), np.int8)}},
+        }
+        acted = net.act(batch_observations(wider, [seen]), np.random.default_rng(0), deterministic=True)
+        probabilities.append(acted.log_probs["move"].values.tolist())
+    assert probabilities[0] == pytest.approx(probabilities[1])
+
+
+def test_numbers_of_16_bits_act() -> None:
+    for dtype in (torch.bfloat16, torch.float16):
+        net = RogueNet(SPACE, SPACE.actions, d_model=8, n_layer=1).to(dtype)
+        batch = make_batch()
+        result = net.act(batch, np.random.default_rng(0))
+        assert {name: result.actions[name].num_items for name in ACTIONS} == {
+            name: batch.actions[name].actors.num_items for name in ACTIONS
+        }
+
+
 def test_comparing_the_engines_leaves_the_network_as_it_is() -> None:
     net, _ = make_pair()
     batch = make_batch()
@@ -346,6 +429,20 @@ class Cold(RogueNet):
     def assess(self, *given: Any) -> Any:
         found = super().assess(*given)
         return replace(found, values=found.values * 2)
+
+
+class Optimist(RogueNet):
+    """Predicts other values, which is all that `value` asks for."""
+
+    def predict(self, prepared: Any) -> Tensor:
+        return super().predict(prepared) + 100
+
+
+@pytest.mark.parametrize("engine", ["auto", "fused", "graphs"])
+def test_an_overridden_prediction_is_computed_by_torch(engine: str) -> None:
+    net = Optimist(SPACE, SPACE.actions, engine=engine, d_model=8, n_layer=1)
+    np.testing.assert_allclose(net.value(make_batch()), 100)
+    assert net.engine.name == "torch"
 
 
 @pytest.mark.parametrize("kind", [Shifted, Greedy, Cold])

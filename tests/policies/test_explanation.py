@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 import torch
@@ -94,6 +96,28 @@ def test_explaining_leaves_the_engine_alone(make_space, random_batch, make_net):
     net.explain(one_step(batch))
     assert net.engine.name == engine == "fused"
     np.testing.assert_array_equal(net.value(batch), before)
+
+
+def test_another_thread_may_act_meanwhile(make_space, random_batch, make_net):
+    space = make_space()
+    batch = random_batch(space)
+    net, one = make_net(space, batch, path="torch"), one_step(batch)
+    expected = net.explain(one).attention
+    ended = threading.Event()
+
+    def act() -> None:
+        while not ended.is_set():
+            net.act(batch, np.random.default_rng(0))
+
+    thread = threading.Thread(target=act)
+    thread.start()
+    try:
+        found = [net.explain(one).attention for _ in range(20)]
+    finally:
+        ended.set()
+        thread.join()
+    for attention in found:
+        assert [weights.shape for weights in attention] == [weights.shape for weights in expected]
 
 
 def test_a_step_without_entities(make_space, random_batch, make_net):

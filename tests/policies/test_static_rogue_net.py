@@ -17,6 +17,7 @@ from entitize.policies.engines.graphs import (
     Graphs,
     Packing,
     Plan,
+    Recent,
     Staging,
     StaticForm,
     Tiles,
@@ -181,6 +182,28 @@ def test_capacities_hold_what_they_are_for_and_repeat() -> None:
     assert dict(known.fit({"steps": 20, "type/Food": 90, "tiles/64": 1, "tiles/128": 1}))["tiles/128"] <= 2
     for size in range(1, 3000):
         assert size <= rounded_up(size) <= 1.2 * size + 8
+
+
+def test_only_what_capacities_used_last_have_is_kept() -> None:
+    recent = Recent[int]()
+    for size in range(200):
+        recent[(("steps", size),)] = size
+        assert recent[(("steps", 0),)] == 0
+    assert (("steps", 199),) in recent and (("steps", 1),) not in recent and len(recent) < 100
+
+
+@pytest.mark.parametrize("part", ["value_net", "action_heads", "normalization", "value_head"])
+def test_graphs_see_where_every_tensor_is(
+    part: str, make_space: Any, random_batch: Any, make_net: Any
+) -> None:
+    space = make_space()
+    net = make_net(space, random_batch(space), separate_value_net=True)
+    form = StaticForm(net)
+    before = form.token()
+    moved = getattr(net, part)
+    for tensor in (*moved.parameters(), *moved.buffers()):
+        tensor.data = tensor.data.clone()
+    assert form.token() != before
 
 
 def test_packed_arrays_are_those_that_were_written() -> None:

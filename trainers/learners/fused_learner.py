@@ -52,8 +52,7 @@ _ENTROPY_COEFFICIENT = 0.03
 
 
 def loss_difference(
-    net: RogueNetwork,
-    engine: FusedEngine,
+    network: RogueNetwork,
     config: PPOConfig,
     learn: Learn,
     losses_of: Callable[[Evaluation, Samples, Counts, PPOConfig, float], Losses],
@@ -64,7 +63,8 @@ def loss_difference(
     """
     rng = np.random.default_rng(0)
 
-    def compare() -> str | None:
+    def compare(net: RogueNetwork) -> str | None:
+        engine = FusedEngine(net)
         batch = generate(net.observation_space, net.settings, rng)
         prepared = Inputs(net.observation_space, net.settings).prepare(batch)
         actions = net.as_drawn(sample_actions(net.action_space, batch, rng))
@@ -84,7 +84,7 @@ def loss_difference(
         by_leaf = engine.gradients_by_tensor(g)
         return gradients_difference(leaves, tuple(by_leaf.get(leaf) for leaf in leaves.values()), theirs)
 
-    return compared(net, rng, compare)
+    return compared(network, rng, compare, learns=True)
 
 
 def _near(chosen: RaggedArray, log_probs: Tensor, rng: np.random.Generator) -> RaggedArray:
@@ -156,7 +156,7 @@ class FusedLearner(TorchLearner):
         """Return whether the kernels' loss is another one than torch's, compared once for each engine."""
         source = torch_learner.ppo_losses, torch_learner.ppo_losses.__code__
         if self._compared is None or self._compared[0] is not engine or self._compared[1] != source:
-            found = loss_difference(self.policy, engine, self.config, self._learn, torch_learner.ppo_losses)
+            found = loss_difference(self.policy, self.config, self._learn, torch_learner.ppo_losses)
             self._compared = engine, source, found
             if found is not None:
                 _log.warning("updates run without the loss's kernels: %s", found)

@@ -21,6 +21,7 @@ from ...policies.engines.graphs import (
     Packing,
     Plan,
     Precision,
+    Recent,
     Sizes,
     Staging,
     StaticEvaluation,
@@ -56,9 +57,8 @@ class GraphLearner(TorchLearner):
         self._names = list(self.form.heads)
         self._capacities = Capacities()
         self._staging = Staging(self.form.device)
-        self._packings: dict[Capacity, Packing] = {}
-        #: The parameters that get gradients, by capacity.
-        self._with_gradients: dict[Capacity, list[nn.Parameter]] = {}
+        self._packings = Recent[Packing]()
+        self._with_gradients = Recent[list[nn.Parameter]]()  # the parameters that get gradients
         #: Those of an update that an error ended are dropped with it.
         self._unread: list[ref[_Numbers]] = []
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from . import cuda as cuda
     from .capacity import Capacities as Capacities
     from .capacity import Capacity as Capacity
+    from .capacity import Recent as Recent
     from .capacity import Sizes as Sizes
     from .capacity import rounded_up as rounded_up
     from .captured_graphs import WARM_UP as WARM_UP

@@ -7,6 +7,9 @@ the same shapes.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
+
+_T = TypeVar("_T")
 
 Sizes = Mapping[str, int]
 Capacity = tuple[tuple[str, int], ...]
@@ -48,6 +51,21 @@ class Capacities:
             capacity = tuple((name, rounded_up(size, _unit(name))) for name, size in sizes.items())
         self._known = [*self._known, capacity][-_KNOWN:]
         return capacity
+
+
+class Recent(dict[Capacity, _T]):
+    """Values by capacity, but only of those used last, of which there are more than graphs are kept."""
+
+    def __getitem__(self, capacity: Capacity) -> _T:
+        value = self.pop(capacity)
+        super().__setitem__(capacity, value)  # used last
+        return value
+
+    def __setitem__(self, capacity: Capacity, value: _T) -> None:
+        self.pop(capacity, None)
+        super().__setitem__(capacity, value)
+        while len(self) > 4 * _KNOWN:
+            del self[next(iter(self))]
 
 
 def _fits(sizes: Sizes, capacity: Capacity) -> bool:

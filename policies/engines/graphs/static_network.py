@@ -23,7 +23,7 @@ from ...rogue_net.network import Encoder, RogueNetwork
 from ..engine_limits import graphs_limit
 from . import cuda
 from . import static_attention as attention
-from .capacity import TILES, Capacities, Capacity
+from .capacity import TILES, Capacities, Capacity, Recent
 from .captured_graphs import Graphs
 from .packing import Field, Packing
 from .staging import Staging
@@ -113,16 +113,20 @@ class StaticForm:
         self.heads: dict[str, StaticHead] = {
             n: static_head(net.action_heads[n]) for n in net.action_heads.names
         }
+        #: All parameters and buffers, by module and name.
+        self._tensors: list[Mapping[str, Tensor | None]] = [
+            held for part in net.modules() for held in (part._parameters, part._buffers)
+        ]
         self._capacities = Capacities()
         self._staging = Staging(self.device)
-        self._packings: dict[Capacity, Packing] = {}
-        self._shapes: dict[Capacity, list[torch.Size]] = {}  # of the values and the scores
+        self._packings = Recent[Packing]()
+        self._shapes = Recent[list[torch.Size]]()  # of the values and the scores
         self._graphs = Graphs(self._scores, self.device, self.token)
 
     def token(self) -> Hashable:
-        """A value that changes when the parameters move to other memory."""
-        parameters = [self.net.value_head.proj.weight, *self.net.policy_net.parameters()]
-        return tuple(parameter.data_ptr() for parameter in parameters)
+        """Return a value that changes when parameters or buffers are in other memory."""
+        held = (tensor for tensors in self._tensors for tensor in tensors.values() if tensor is not None)
+        return tuple(tensor.data_ptr() for tensor in held)
 
     def fields(self, capacity: Capacity) -> dict[str, Field]:
         """Return the arrays of a batch, to act on or to evaluate."""
