@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..envs import EntitySpace, concatenate_batches, schema_difference, space_from_schema, space_schema
 from ..ragged import concatenate
 from .errors import DatasetError
-from .steps import NUMBERS, Steps, arrow_schema, from_arrow
+from .steps import NUMBERS, Steps, arrow_schema, from_arrow, not_finite
 from .writer import FORMAT_VERSION, MANIFEST, OF_THE_FILES, manifest_sum
 
 #: A manifest is small; a larger file is none.
@@ -354,18 +354,6 @@ def _verify(path: Path, digest: str, part: pa.RecordBatch, space: EntitySpace) -
         steps = from_arrow(part, space)
     except (pa.ArrowException, ValueError) as error:
         raise DatasetError(f"{path}: damaged: {error}") from error
-    problem = _problem(steps)
+    problem = not_finite(steps)
     if problem:
         raise DatasetError(f"{path}: {problem}")
-
-
-def _problem(steps: Steps) -> str | None:
-    """Return which numbers of `steps` can't have been recorded, or None."""
-    for name, array in steps.observations.arrays().items():
-        values = array if isinstance(array, np.ndarray) else array.values
-        if values.dtype.kind == "f" and not np.isfinite(values).all():
-            return f"column {name!r} has numbers that are not finite"
-    for name, chosen in steps.actions.items():
-        if chosen.dtype.kind == "f" and not np.isfinite(chosen.values).all():
-            return f"the choices of action {name!r} have numbers that are not finite"
-    return None if np.isfinite(steps.reward).all() else "column 'reward' has numbers that are not finite"

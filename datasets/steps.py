@@ -29,7 +29,8 @@ NUMBERS: dict[str, pa.DataType] = {
     "final": pa.bool_(),
     "inactive": pa.bool_(),
 }
-_NUMPY = {name: np.dtype(kind.to_pandas_dtype()) for name, kind in NUMBERS.items()}
+#: Column -> the same as a dtype.
+DTYPES = {name: np.dtype(kind.to_pandas_dtype()) for name, kind in NUMBERS.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +160,22 @@ def from_arrow(batch: pa.RecordBatch, space: EntitySpace, *, check: bool = True)
     )
     numbers = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in NUMBERS}
     actions = {name: arrays[f"choices/{name}"] for name in space.actions}
-    return Steps(observations, actions, **{n: v.astype(_NUMPY[n], copy=False) for n, v in numbers.items()})
+    return Steps(observations, actions, **{n: v.astype(DTYPES[n], copy=False) for n, v in numbers.items()})
+
+
+def not_finite(steps: Steps) -> str | None:
+    """Return where `steps` have a number that is not finite, or None. Such steps are no part of a dataset."""
+    choices = {f"choices/{name}": chosen for name, chosen in steps.actions.items()}
+    columns = {**steps.observations.arrays(), **choices, "reward": steps.reward}
+    for name, column in columns.items():
+        values = column if isinstance(column, np.ndarray) else column.values
+        if values.dtype.kind != "f" or (finite := np.isfinite(values)).all():
+            continue
+        row = int(np.argwhere(~finite)[0, 0])
+        if isinstance(column, RaggedArray):
+            row = int(np.searchsorted(column.offsets, row, side="right")) - 1
+        return f"step {row}: column {name!r}: expected finite numbers, got {values[~finite][0]}"
+    return None
 
 
 # -- one column ---------------------------------------------------------------------------------------------

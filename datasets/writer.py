@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -18,7 +19,7 @@ from ..envs import EntityBatchBuffer, EntitySpace, space_schema
 from ..envs.errors import whole_number
 from ..files import replace_file
 from ..ragged import RaggedArray, RaggedBuffer
-from .steps import NUMBERS, Steps, arrow_schema, to_arrow
+from .steps import DTYPES, NUMBERS, Steps, arrow_schema, not_finite, to_arrow
 
 #: Of the files: raised whenever a reader of the former version could not read them.
 FORMAT_VERSION = 1
@@ -97,9 +98,13 @@ class DatasetWriter:
         """Add `steps`, with a JSON text (or None) for each as its info.
 
         Raises:
-            ValueError: the steps are not of the space, or parts differ in length; nothing was added.
+            ValueError: the steps are not of the space, parts differ in length, or a number is not finite or
+                not of its column's type; nothing was added.
         """
         self._check_lengths(steps, infos)
+        steps = replace(steps, **_copied_numbers(steps))
+        if problem := not_finite(steps):
+            raise ValueError(f"DatasetWriter: {problem}")
         if self._is_torn:
             self.flush()
         self._is_torn = True
@@ -196,3 +201,26 @@ class DatasetWriter:
         manifest = json.loads(json.dumps({**self.metadata, "parts": parts}))
         manifest["sha256"] = manifest_sum(manifest)
         replace_file(self.path / MANIFEST, json.dumps(manifest, indent=1).encode())
+
+
+def _copied_numbers(steps: Steps) -> dict[str, NDArray[Any]]:
+    """Return the columns with one number per step, copied into the types of the files.
+
+    Raises:
+        ValueError: a column holds something else, or numbers that its type can't hold.
+    """
+    copies = {}
+    for name, column in steps.numbers().items():
+        given, dtype = np.asarray(column), DTYPES[name]
+        if given.dtype == dtype and given.ndim == 1:
+            copies[name] = given.copy()
+            continue
+        where = f"DatasetWriter: column {name!r}: expected {dtype} numbers of shape ({len(steps)},)"
+        if given.dtype.kind not in "biuf" or given.ndim != 1:
+            raise ValueError(f"{where}, got {given.dtype} of shape {given.shape}")
+        with np.errstate(all="ignore"):
+            copy = copies[name] = given.astype(dtype)
+        lost = np.isinf(copy) & np.isfinite(given) if dtype.kind == "f" else copy != given
+        if lost.any():
+            raise ValueError(f"{where}, got {given[lost][0]}")
+    return copies

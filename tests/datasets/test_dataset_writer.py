@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import entitize as ez
+import numpy as np
 import pytest
 from entitize.datasets import DatasetWriter, EntityDataset, Steps
 from entitize.envs import EntityBatchBuffer
-from entitize.ragged import RaggedBuffer
+from entitize.ragged import RaggedArray, RaggedBuffer
 
+from facts import raises
 from recorded_steps import SPACES, assert_same, random_steps
 
 SPACE = SPACES["every kind"]
@@ -99,3 +102,117 @@ def test_a_recording_that_is_interrupted_is_whole(tmp_path: Path, monkeypatch: p
     with pytest.raises(KeyboardInterrupt):
         ez.record(venv, None, tmp_path / "plays", steps=1000)
     assert len(EntityDataset(tmp_path / "plays")) == 49
+
+
+def test_a_loop_may_use_its_arrays_again(tmp_path: Path) -> None:
+    steps = random_steps(SPACE, 4, 0)
+    kept = random_steps(SPACE, 4, 0)
+    with DatasetWriter(tmp_path / "plays", SPACE) as writer:
+        writer.append(steps)
+        for column in steps.numbers().values():
+            column[:] = np.zeros((), column.dtype)
+    check_written(tmp_path / "plays", [kept])
+
+
+def spoilt(steps: Steps, column: str, number: float) -> Steps:
+    """Return `steps` with `number` in the first place of step 2 that `column` has."""
+    if column == "reward":
+        return replace(steps, reward=np.array([0, 0, number, 0]))
+    kind, _, name = column.partition("/")
+    observations, actions = steps.observations, steps.actions
+    if kind == "globals":
+        globals_ = observations.globals.copy()
+        globals_[2, 1] = number
+        return replace(steps, observations=replace_batch(observations, globals=globals_))
+    old = actions[name] if kind == "choices" else observations.entities[name]
+    values = old.values.copy()
+    values[old.offsets[2], 0] = number
+    new = RaggedArray(values, old.offsets)
+    if kind == "choices":
+        return replace(steps, actions={**actions, name: new})
+    return replace(
+        steps, observations=replace_batch(observations, entities={**observations.entities, name: new})
+    )
+
+
+def replace_batch(batch: ez.EntityBatch, **changes: Any) -> ez.EntityBatch:
+    names = ("entities", "globals", "actions", "visible", "frames")
+    return ez.EntityBatch(**{**{name: getattr(batch, name) for name in names}, **changes})
+
+
+@pytest.mark.parametrize(
+    ("column", "number"),
+    [
+        ("reward", np.nan),
+        ("reward", np.inf),
+        ("entities/Unit", np.nan),
+        ("globals", -np.inf),
+        ("choices/Push", np.inf),
+    ],
+)
+def test_numbers_that_are_not_finite_are_refused_before_they_are_stored(
+    column: str, number: float, tmp_path: Path
+) -> None:
+    seeds = (seed for seed in range(100) if has_items(random_steps(SPACE, 4, seed)))
+    first, second = (random_steps(SPACE, 4, next(seeds)) for _ in range(2))
+    with DatasetWriter(tmp_path / "plays", SPACE) as writer:
+        writer.append(first)
+        with raises(ValueError, "DatasetWriter", "step 2", f"'{column}'", number):
+            writer.append(spoilt(second, column, number))
+        assert len(writer) == 4
+        writer.append(second)
+    check_written(tmp_path / "plays", [first, second])
+
+
+def has_items(steps: Steps) -> bool:
+    """Return True if step 2 has a unit and a push."""
+    return bool(steps.observations.entities["Unit"].lengths[2] and steps.actions["Push"].lengths[2])
+
+
+@pytest.mark.parametrize(
+    ("change", "facts"),
+    [
+        ({"lane": np.array([0.0, 0.5, 1.0, 2.0])}, ("'lane'", "int32", 0.5)),
+        ({"step": np.array([0, 1, 2**40, 3])}, ("'step'", "int32", 2**40)),
+        ({"final": np.array([0, 1, 2, 0])}, ("'final'", "bool", 2)),
+        ({"reward": np.array([0, -1e39, 0, 0])}, ("'reward'", "float32", -1e39)),
+        ({"reward": np.array(["a", "b", "c", "d"])}, ("'reward'", "float32", "<U1")),
+        ({"episode": np.zeros((4, 1), np.int64)}, ("'episode'", "int64", "(4, 1)")),
+    ],
+)
+def test_numbers_of_other_types_are_refused_before_they_are_stored(
+    change: dict[str, Any], facts: tuple[object, ...], tmp_path: Path
+) -> None:
+    steps = random_steps(SPACE, 4, 0)
+    with DatasetWriter(tmp_path / "plays", SPACE) as writer:
+        with raises(ValueError, "DatasetWriter", *facts):
+            writer.append(replace(steps, **change))
+        given = {name: column.astype(np.float64) for name, column in steps.numbers().items()}
+        writer.append(replace(steps, **given))
+    check_written(tmp_path / "plays", [steps])
+
+
+class Steer(ez.EntityEnv):
+    """Its one action is any number."""
+
+    def __init__(self) -> None:
+        self.action_space = ez.EntityActionSpace({"Steer": ez.GlobalContinuous(-np.inf, np.inf)})
+        self.observation_space = ez.EntitySpace({"Car": ["x"]}, self.action_space)
+
+    def _reset(self, options: dict[str, Any]) -> ez.Observation:
+        return ez.Observation({"Car": [[0]]}, actions={"Steer": ez.actions.GlobalContinuousMask()})
+
+    def _step(self, actions: Any) -> Any:
+        return self._reset({}), 0.0, False, False, {}
+
+
+def test_an_infinite_action_that_is_legal_costs_no_earlier_step(tmp_path: Path) -> None:
+    numbers = iter([0.5, -3.0, np.inf])
+
+    def play(batch: ez.EntityBatch, rng: np.random.Generator) -> dict[str, RaggedArray]:
+        return {"Steer": RaggedArray.from_lengths(np.float32([[next(numbers)]]), [1])}
+
+    with raises(ValueError, "'choices/Steer'", "inf"):
+        ez.record(ez.vector.ListVectorEnv([Steer]), play, tmp_path / "plays", steps=3)
+    dataset = EntityDataset(tmp_path / "plays")
+    assert dataset.gather([0, 1]).actions["Steer"].values.tolist() == [[0.5], [-3.0]]
