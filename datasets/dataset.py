@@ -35,7 +35,7 @@ class Episode:
         np.int64
     ]  # the rows of the dataset, in the order of time, with the final one where there is one
     total_reward: float
-    is_complete: bool  # False: the recording began or stopped in its midst
+    is_complete: bool  # False: the recording left out some of its steps
 
 
 class EntityDataset:
@@ -171,7 +171,7 @@ class EntityDataset:
         """All episodes with a decision, in the order in which they began."""
         numbers, rewards = self.column("episode"), self.column("reward")
         ended = (self.column("terminated") | self.column("truncated")).astype(bool)
-        first_steps, lanes = self.column("step"), self.column("lane")
+        steps, lanes = self.column("step"), self.column("lane")
         has_decision = np.isin(np.arange(len(self)), self.decisions)
         order = np.argsort(numbers, kind="stable")
         cuts = np.flatnonzero(np.diff(numbers[order])) + 1
@@ -181,7 +181,7 @@ class EntityDataset:
                 int(lanes[rows[0]]),
                 rows,
                 float(rewards[rows].sum(dtype=np.float64)),
-                bool(ended[rows].any() and first_steps[rows[0]] == 0),
+                bool(ended[rows].any() and np.array_equal(steps[rows], np.arange(len(rows)))),
             )
             for rows in (np.split(order, cuts) if len(order) else [])
             if has_decision[rows].any()

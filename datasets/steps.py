@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..envs import ActionMask, EntityBatch, EntitySpace, batch_observations
 from ..ragged import RaggedArray, gather_all
+from ..ragged.validation import checked_integers
 
 #: Column -> its type, for the columns with one number per step.
 NUMBERS: dict[str, pa.DataType] = {
@@ -61,8 +62,12 @@ class Steps:
         return np.flatnonzero(~(self.final | self.inactive))
 
     def gather(self, indices: ArrayLike) -> Steps:
-        """Return the steps at `indices` (K,), in that order, as copies."""
-        rows = np.asarray(indices, np.int64)
+        """Return the steps at `indices` (K,) int, in that order, as copies.
+
+        Raises:
+            IndexError: an index outside [-B, B), or indices that are not integers (a boolean mask, say).
+        """
+        rows = checked_integers(indices, "Steps.gather: indices", IndexError)
         actions = gather_all(list(self.actions.values()), rows)
         return Steps(
             self.observations.gather(rows),
