@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import mmap
@@ -310,22 +311,24 @@ def _listed_parts(path: Path, manifest: dict[str, Any]) -> list[tuple[str, int, 
     return parts
 
 
-def _advise(mapping: mmap.mmap, advice: str) -> None:
-    """Advise the system how a file will be read, where it takes advice."""
+def _advise(mapping: pa.Buffer, advice: str) -> None:
+    """Advise the system how a mapped file will be read, where it takes advice."""
     if hasattr(mmap, advice):
-        mapping.madvise(getattr(mmap, advice))
+        address, size = ctypes.c_void_p(mapping.address), ctypes.c_size_t(mapping.size)
+        ctypes.CDLL(None).madvise(address, size, getattr(mmap, advice))
 
 
-def _open_part(path: Path, steps: int, schema: pa.Schema) -> tuple[mmap.mmap, pa.RecordBatch]:
+def _open_part(path: Path, steps: int, schema: pa.Schema) -> tuple[pa.Buffer, pa.RecordBatch]:
     """Return a file, mapped into memory, and its one record batch."""
     try:
         if not path.is_file():
             raise DatasetError(f"{path}: the file is missing")
-        with path.open("rb") as opened:
-            mapping = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+        # Unlike Python's mmap, Arrow's keeps no descriptor: of these a process has often 1,024 at most.
+        with pa.memory_map(str(path)) as opened:
+            mapping = opened.read_buffer()
         # Minibatches are drawn from all files: reading ahead would read these whole.
         _advise(mapping, "MADV_RANDOM")
-        file = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapping)))
+        file = pa.ipc.open_file(pa.BufferReader(mapping))
         if file.num_record_batches != 1:
             raise DatasetError(f"{path}: expected 1 record batch, got {file.num_record_batches}")
         if not file.schema.equals(schema):
@@ -335,10 +338,6 @@ def _open_part(path: Path, steps: int, schema: pa.Schema) -> tuple[mmap.mmap, pa
         batch = file.get_batch(0)
     except (OSError, pa.ArrowException) as error:
         raise DatasetError(f"{path}: cannot be read as an Arrow file: {error}") from error
-    except ValueError as error:
-        if isinstance(error, DatasetError):
-            raise
-        raise DatasetError(f"{path}: cannot be mapped into memory: {error}") from error
     if len(batch) != steps:
         raise DatasetError(f"{path}: expected {steps} steps, got {len(batch)}")
     return mapping, batch

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -330,6 +332,26 @@ def test_several_folders_are_read_as_one(tmp_path: Path) -> None:
     ]
     assert both.infos([39, 40]) == [{"from": "a"}, {"from": "b"}]
     np.testing.assert_array_equal(second.column("episode"), parts[1].episode)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="counts open files as Linux does")
+def test_a_dataset_may_have_more_files_than_a_process_may_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # takes seconds
+    space = SPACES["entities alone"]
+    steps = random_steps(space, 100, 0)
+    with DatasetWriter(tmp_path / "plays", space, steps_per_part=1) as writer:
+        for row in range(100):
+            writer.append(steps.gather([row]))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 20, limits[1]))
+    try:
+        dataset = EntityDataset(tmp_path / "plays")
+        assert_same(dataset.gather(np.arange(100)), steps)
+        assert [len(part) for part in dataset] == [1] * 100
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_folders_of_different_views_are_not_read_together(tmp_path: Path) -> None:
