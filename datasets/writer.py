@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -46,7 +45,8 @@ class DatasetWriter:
         path: a folder that is new or empty.
         space: the observation space of the steps.
         metadata: JSON-able facts about the recording, for readers ("env", "seed", "policy", …).
-        steps_per_part: how many steps a file holds, at most; a part is also ended at 256 MiB.
+        steps_per_part: a file is written once this many steps are collected, or 256 MiB; it holds all
+            steps of the `append` that reached it.
 
     Raises:
         FileExistsError: the folder holds something.
@@ -102,7 +102,7 @@ class DatasetWriter:
                 not of its column's type; nothing was added.
         """
         self._check_lengths(steps, infos)
-        steps = replace(steps, **_copied_numbers(steps))
+        steps = Steps(steps.observations, steps.actions, **_copied_numbers(steps))
         if problem := not_finite(steps):
             raise ValueError(f"DatasetWriter: {problem}")
         if self._is_torn:
