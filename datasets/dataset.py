@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import mmap
@@ -18,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..envs import EntitySpace, concatenate_batches, schema_difference, space_from_schema, space_schema
 from ..ragged import concatenate
 from .errors import DatasetError
-from .steps import NUMBERS, Steps, arrow_schema, from_arrow
+from .steps import NUMBERS, Steps, arrow_schema, from_arrow, not_finite
 from .writer import FORMAT_VERSION, MANIFEST, OF_THE_FILES, manifest_sum
 
 #: A manifest is small; a larger file is none.
@@ -35,7 +36,7 @@ class Episode:
         np.int64
     ]  # the rows of the dataset, in the order of time, with the final one where there is one
     total_reward: float
-    is_complete: bool  # False: the recording began or stopped in its midst
+    is_complete: bool  # False: the recording left out some of its steps
 
 
 class EntityDataset:
@@ -171,7 +172,7 @@ class EntityDataset:
         """All episodes with a decision, in the order in which they began."""
         numbers, rewards = self.column("episode"), self.column("reward")
         ended = (self.column("terminated") | self.column("truncated")).astype(bool)
-        first_steps, lanes = self.column("step"), self.column("lane")
+        steps, lanes = self.column("step"), self.column("lane")
         has_decision = np.isin(np.arange(len(self)), self.decisions)
         order = np.argsort(numbers, kind="stable")
         cuts = np.flatnonzero(np.diff(numbers[order])) + 1
@@ -181,7 +182,7 @@ class EntityDataset:
                 int(lanes[rows[0]]),
                 rows,
                 float(rewards[rows].sum(dtype=np.float64)),
-                bool(ended[rows].any() and first_steps[rows[0]] == 0),
+                bool(ended[rows].any() and np.array_equal(steps[rows], np.arange(len(rows)))),
             )
             for rows in (np.split(order, cuts) if len(order) else [])
             if has_decision[rows].any()
@@ -310,22 +311,24 @@ def _listed_parts(path: Path, manifest: dict[str, Any]) -> list[tuple[str, int, 
     return parts
 
 
-def _advise(mapping: mmap.mmap, advice: str) -> None:
-    """Advise the system how a file will be read, where it takes advice."""
+def _advise(mapping: pa.Buffer, advice: str) -> None:
+    """Advise the system how a mapped file will be read, where it takes advice."""
     if hasattr(mmap, advice):
-        mapping.madvise(getattr(mmap, advice))
+        address, size = ctypes.c_void_p(mapping.address), ctypes.c_size_t(mapping.size)
+        ctypes.CDLL(None).madvise(address, size, getattr(mmap, advice))
 
 
-def _open_part(path: Path, steps: int, schema: pa.Schema) -> tuple[mmap.mmap, pa.RecordBatch]:
+def _open_part(path: Path, steps: int, schema: pa.Schema) -> tuple[pa.Buffer, pa.RecordBatch]:
     """Return a file, mapped into memory, and its one record batch."""
     try:
         if not path.is_file():
             raise DatasetError(f"{path}: the file is missing")
-        with path.open("rb") as opened:
-            mapping = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+        # Unlike Python's mmap, Arrow's keeps no descriptor: of these a process has often 1,024 at most.
+        with pa.memory_map(str(path)) as opened:
+            mapping = opened.read_buffer()
         # Minibatches are drawn from all files: reading ahead would read these whole.
         _advise(mapping, "MADV_RANDOM")
-        file = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapping)))
+        file = pa.ipc.open_file(pa.BufferReader(mapping))
         if file.num_record_batches != 1:
             raise DatasetError(f"{path}: expected 1 record batch, got {file.num_record_batches}")
         if not file.schema.equals(schema):
@@ -335,10 +338,6 @@ def _open_part(path: Path, steps: int, schema: pa.Schema) -> tuple[mmap.mmap, pa
         batch = file.get_batch(0)
     except (OSError, pa.ArrowException) as error:
         raise DatasetError(f"{path}: cannot be read as an Arrow file: {error}") from error
-    except ValueError as error:
-        if isinstance(error, DatasetError):
-            raise
-        raise DatasetError(f"{path}: cannot be mapped into memory: {error}") from error
     if len(batch) != steps:
         raise DatasetError(f"{path}: expected {steps} steps, got {len(batch)}")
     return mapping, batch
@@ -354,18 +353,6 @@ def _verify(path: Path, digest: str, part: pa.RecordBatch, space: EntitySpace) -
         steps = from_arrow(part, space)
     except (pa.ArrowException, ValueError) as error:
         raise DatasetError(f"{path}: damaged: {error}") from error
-    problem = _problem(steps)
+    problem = not_finite(steps)
     if problem:
         raise DatasetError(f"{path}: {problem}")
-
-
-def _problem(steps: Steps) -> str | None:
-    """Return which numbers of `steps` can't have been recorded, or None."""
-    for name, array in steps.observations.arrays().items():
-        values = array if isinstance(array, np.ndarray) else array.values
-        if values.dtype.kind == "f" and not np.isfinite(values).all():
-            return f"column {name!r} has numbers that are not finite"
-    for name, chosen in steps.actions.items():
-        if chosen.dtype.kind == "f" and not np.isfinite(chosen.values).all():
-            return f"the choices of action {name!r} have numbers that are not finite"
-    return None if np.isfinite(steps.reward).all() else "column 'reward' has numbers that are not finite"

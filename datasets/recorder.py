@@ -275,13 +275,20 @@ def _texts(info: Mapping[str, Any], ended: NDArray[np.bool_]) -> list[str | None
 
     Where a lane has `ended`, `info` holds those of the next episode's reset, and `final_info` the step's.
     """
-    facts = {key: value for key, value in info.items() if key.removeprefix("_") not in _NOT_RECORDED}
+    named = _named(info)
+    facts = {key: value for key, value in named.items() if key.removeprefix("_") not in _NOT_RECORDED}
     lanes = lane_infos(facts, len(ended))
     if "final_info" in info:
-        finals = lane_infos(info["final_info"], len(ended))
+        finals = lane_infos(_named(info["final_info"]), len(ended))
         for lane in np.flatnonzero(ended & info.get("_final_info", True)):
             lanes[lane] = finals[lane]
     return [_text(lane) for lane in lanes]
+
+
+def _named(info: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the infos whose keys are texts, without the masks of others."""
+    masks = {f"_{key}" for key in info if not isinstance(key, str)}
+    return {key: value for key, value in info.items() if isinstance(key, str) and key not in masks}
 
 
 def _text(facts: dict[str, Any]) -> str | None:
@@ -301,11 +308,16 @@ def _is_plain(value: Any) -> bool:
         return all(isinstance(key, str) and _is_plain(part) for key, part in value.items())
     if isinstance(value, list | tuple):
         return len(value) <= 64 and all(map(_is_plain, value))
-    return value is None or isinstance(value, bool | int | float | str | np.generic)
+    if isinstance(value, np.generic):
+        return value.dtype.kind in "biufU"
+    return value is None or isinstance(value, bool | int | float | str)
 
 
 def _plain(value: Any) -> Any:
-    return value.tolist()
+    """Return a plain value that JSON doesn't know as one that it knows."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    return float(value) if isinstance(value, np.floating) else value.tolist()  # longdouble has no other
 
 
 def _finite(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from ..ragged import RaggedArray
 from .dataset import EntityDataset
 from .errors import DatasetError
 from .recorder import IS_TAUGHT
+from .steps import Steps
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class Difference:
     step: int  # steps since the reset
     lane: int
     episode: int
-    what: str  # "reward", "terminated", "entities/Mine", …
+    what: str  # "reward", "terminated", "entities/Mine", …; "final/entities/Mine" of a last observation
     recorded: str
     replayed: str
 
@@ -37,7 +39,8 @@ def replay(dataset: EntityDataset, venv: EntityVectorEnv, *, tolerance: float = 
     """Play the recorded actions in `venv` and return the first difference, or None.
 
     The recording must hold all steps of all lanes from a seeded reset on: as `record(..., steps=…)` writes
-    it. Observations, masks, rewards and ends are compared.
+    it. Observations, masks, rewards and ends are compared, and the last observations of episodes where both
+    have them.
 
     Args:
         dataset: a recording with "seed" in its metadata.
@@ -47,6 +50,32 @@ def replay(dataset: EntityDataset, venv: EntityVectorEnv, *, tolerance: float = 
     Raises:
         DatasetError: the recording has other spaces, another number of lanes, no seed, or leaves out steps;
             its actions are a teacher's; or there are several recordings.
+    """
+    seed, rows = _seed_and_rows(dataset, venv)
+    batch, _ = venv.reset(seed=seed)
+    ends = np.append(rows[:, 0], len(dataset))[1:]
+    for step, (acted, end) in enumerate(zip(rows, ends, strict=True)):
+        recorded = dataset.gather(acted)
+        found = _different_batch(recorded.observations, batch, tolerance)
+        if found is None:
+            batch, *outcomes, info = venv.step(recorded.actions)
+            for name, values in zip(("reward", "terminated", "truncated"), outcomes, strict=True):
+                found = found or _different(name, getattr(recorded, name), values, tolerance)
+        if found is not None:
+            return _difference(step, recorded, *found)
+        # The last observations of the episodes that this step ended stand behind it.
+        recorded = dataset.gather(np.arange(acted[-1] + 1, end))
+        found = _different_finals(recorded, info, tolerance)
+        if found is not None:
+            return _difference(step + 1, recorded, *found)
+    return None
+
+
+def _seed_and_rows(dataset: EntityDataset, venv: EntityVectorEnv) -> tuple[int, NDArray[np.int64]]:
+    """Return the seed of a recording and its rows with actions (steps, lanes).
+
+    Raises:
+        DatasetError: it can't be replayed in `venv`.
     """
     dataset.check_space(venv.single_observation_space, "environment")
     if len(dataset.paths) > 1:
@@ -66,18 +95,27 @@ def replay(dataset: EntityDataset, venv: EntityVectorEnv, *, tolerance: float = 
         raise DatasetError(
             f"{dataset.path}: steps of some lanes were left out: record it with steps=… instead of episodes=…"
         )
-    batch, _ = venv.reset(seed=seed)
-    for step in range(num_steps):
-        recorded = dataset.gather(rows[step * venv.num_envs : (step + 1) * venv.num_envs])
-        difference = _different_batch(recorded.observations, batch, tolerance)
-        if difference is None:
-            batch, *outcomes, _ = venv.step(recorded.actions)
-            for name, values in zip(("reward", "terminated", "truncated"), outcomes, strict=True):
-                difference = difference or _different(name, getattr(recorded, name), values, tolerance)
-        if difference is not None:
-            lane, what, was, is_ = difference
-            return Difference(step, lane, int(recorded.episode[lane]), what, _short(was), _short(is_))
-    return None
+    return seed, rows.reshape(num_steps, venv.num_envs)
+
+
+def _difference(step: int, recorded: Steps, row: int, what: str, was: Any, is_: Any) -> Difference:
+    lane, episode = int(recorded.lane[row]), int(recorded.episode[row])
+    return Difference(step, lane, episode, what, _short(was), _short(is_))
+
+
+def _different_finals(
+    recorded: Steps, info: Mapping[str, Any], tolerance: float
+) -> tuple[int, str, Any, Any] | None:
+    if not len(recorded) or "final_obs" not in info:
+        return None
+    lanes = np.flatnonzero(info["_final_obs"])
+    _, ours, theirs = np.intersect1d(recorded.lane, lanes, return_indices=True)
+    recorded_finals, finals = recorded.observations.gather(ours), info["final_obs"].gather(theirs)
+    found = _different_batch(recorded_finals, finals, tolerance)
+    if found is None:
+        return None
+    row, name, was, is_ = found
+    return int(ours[row]), f"final/{name}", was, is_
 
 
 def _different_batch(

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..envs import ActionMask, EntityBatch, EntitySpace, batch_observations
 from ..ragged import RaggedArray, gather_all
+from ..ragged.validation import checked_integers
 
 #: Column -> its type, for the columns with one number per step.
 NUMBERS: dict[str, pa.DataType] = {
@@ -29,7 +30,8 @@ NUMBERS: dict[str, pa.DataType] = {
     "final": pa.bool_(),
     "inactive": pa.bool_(),
 }
-_NUMPY = {name: np.dtype(kind.to_pandas_dtype()) for name, kind in NUMBERS.items()}
+#: Column -> the same as a dtype.
+DTYPES = {name: np.dtype(kind.to_pandas_dtype()) for name, kind in NUMBERS.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +62,12 @@ class Steps:
         return np.flatnonzero(~(self.final | self.inactive))
 
     def gather(self, indices: ArrayLike) -> Steps:
-        """Return the steps at `indices` (K,), in that order, as copies."""
-        rows = np.asarray(indices, np.int64)
+        """Return the steps at `indices` (K,) int, in that order, as copies.
+
+        Raises:
+            IndexError: an index outside [-B, B), or indices that are not integers (a boolean mask, say).
+        """
+        rows = checked_integers(indices, "Steps.gather: indices", IndexError)
         actions = gather_all(list(self.actions.values()), rows)
         return Steps(
             self.observations.gather(rows),
@@ -159,7 +165,22 @@ def from_arrow(batch: pa.RecordBatch, space: EntitySpace, *, check: bool = True)
     )
     numbers = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in NUMBERS}
     actions = {name: arrays[f"choices/{name}"] for name in space.actions}
-    return Steps(observations, actions, **{n: v.astype(_NUMPY[n], copy=False) for n, v in numbers.items()})
+    return Steps(observations, actions, **{n: v.astype(DTYPES[n], copy=False) for n, v in numbers.items()})
+
+
+def not_finite(steps: Steps) -> str | None:
+    """Return where `steps` have a number that is not finite, or None. Such steps are no part of a dataset."""
+    choices = {f"choices/{name}": chosen for name, chosen in steps.actions.items()}
+    columns = {**steps.observations.arrays(), **choices, "reward": steps.reward}
+    for name, column in columns.items():
+        values = column if isinstance(column, np.ndarray) else column.values
+        if values.dtype.kind != "f" or (finite := np.isfinite(values)).all():
+            continue
+        row = int(np.argwhere(~finite)[0, 0])
+        if isinstance(column, RaggedArray):
+            row = int(np.searchsorted(column.offsets, row, side="right")) - 1
+        return f"step {row}: column {name!r}: expected finite numbers, got {values[~finite][0]}"
+    return None
 
 
 # -- one column ---------------------------------------------------------------------------------------------

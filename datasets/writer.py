@@ -18,7 +18,7 @@ from ..envs import EntityBatchBuffer, EntitySpace, space_schema
 from ..envs.errors import whole_number
 from ..files import replace_file
 from ..ragged import RaggedArray, RaggedBuffer
-from .steps import NUMBERS, Steps, arrow_schema, to_arrow
+from .steps import DTYPES, NUMBERS, Steps, arrow_schema, not_finite, to_arrow
 
 #: Of the files: raised whenever a reader of the former version could not read them.
 FORMAT_VERSION = 1
@@ -45,7 +45,8 @@ class DatasetWriter:
         path: a folder that is new or empty.
         space: the observation space of the steps.
         metadata: JSON-able facts about the recording, for readers ("env", "seed", "policy", …).
-        steps_per_part: how many steps a file holds, at most; a part is also ended at 256 MiB.
+        steps_per_part: a file is written once this many steps are collected, or 256 MiB; it holds all
+            steps of the `append` that reached it.
 
     Raises:
         FileExistsError: the folder holds something.
@@ -78,6 +79,8 @@ class DatasetWriter:
         }
         self._schema = arrow_schema(space, self.metadata)
         self._parts: list[dict[str, Any]] = []
+        self._complete = 0  # collected steps of which every column has its share
+        self._is_torn = False  # the columns hold more: an interrupt cut an `append` or a `flush` short
         self._observations = EntityBatchBuffer(space)
         self._actions = {
             name: RaggedBuffer(action.item_shape, action.dtype) for name, action in space.actions.items()
@@ -85,26 +88,38 @@ class DatasetWriter:
         self._numbers: dict[str, list[NDArray[Any]]] = {name: [] for name in NUMBERS}
         self._infos: list[str | None] = []
         self.path.mkdir(parents=True, exist_ok=True)
-        self._write_manifest()
+        self._write_manifest([])
 
     def __len__(self) -> int:
         """Return how many steps were appended, written or not."""
-        return sum(part["steps"] for part in self._parts) + len(self._observations)
+        return sum(part["steps"] for part in self._parts) + self._complete
 
     def append(self, steps: Steps, infos: Sequence[str | None] | None = None) -> None:
         """Add `steps`, with a JSON text (or None) for each as its info.
 
         Raises:
-            ValueError: the steps are not of the space, or parts differ in length; nothing was added.
+            ValueError: the steps are not of the space, parts differ in length, or a number is not finite or
+                not of its column's type; nothing was added.
         """
         self._check_lengths(steps, infos)
-        self._observations.append(steps.observations)
+        steps = Steps(steps.observations, steps.actions, **_copied_numbers(steps))
+        if problem := not_finite(steps):
+            raise ValueError(f"DatasetWriter: {problem}")
+        if self._is_torn:
+            self.flush()
+        self._is_torn = True
+        try:
+            self._observations.append(steps.observations)
+        except ValueError:
+            self._is_torn = False
+            raise
         for name, buffer in self._actions.items():
             buffer.append(steps.actions[name])
         for name, column in self._numbers.items():
             column.append(getattr(steps, name))
         self._infos += [None] * len(steps) if infos is None else infos
-        if len(self._observations) >= self.steps_per_part or self._num_bytes() >= self.PART_BYTES:
+        self._complete, self._is_torn = self._complete + len(steps), False
+        if self._complete >= self.steps_per_part or self._num_bytes() >= self.PART_BYTES:
             self.flush()
 
     def _check_lengths(self, steps: Steps, infos: Sequence[str | None] | None) -> None:
@@ -130,28 +145,33 @@ class DatasetWriter:
 
     def flush(self) -> None:
         """Write what was collected as a part."""
-        count = len(self._observations)
-        if not count:
-            return
-        steps = Steps(
-            self._observations.batch(),
-            {name: buffer.array() for name, buffer in self._actions.items()},
-            **{name: np.concatenate(column) for name, column in self._numbers.items()},
-        )
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_file(sink, self._schema) as file:
-            file.write_batch(to_arrow(steps, self._infos, self._schema))
-        content = sink.getvalue().to_pybytes()
-        name = f"part-{len(self._parts):06d}.arrow"
-        replace_file(self.path / name, content)
-        digest = hashlib.sha256(content).hexdigest()
-        self._parts.append({"file": name, "steps": count, "bytes": len(content), "sha256": digest})
-        self._write_manifest()
+        if self._complete:
+            parts = [*self._parts, self._write_part(self._complete)]
+            self._write_manifest(parts)
+            # No interrupt comes between these: it would have the same steps written again.
+            self._parts, self._complete, self._is_torn = parts, 0, True
         self._observations.clear()
         for buffer in self._actions.values():
             buffer.clear()
         self._numbers = {name: [] for name in NUMBERS}
         self._infos = []
+        self._is_torn = False
+
+    def _write_part(self, count: int) -> dict[str, Any]:
+        """Write the first `count` collected steps and return what the manifest says of the file."""
+        steps = Steps(
+            self._observations.batch()[:count],
+            {name: buffer.array()[:count] for name, buffer in self._actions.items()},
+            **{name: np.concatenate(column)[:count] for name, column in self._numbers.items()},
+        )
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, self._schema) as file:
+            file.write_batch(to_arrow(steps, self._infos[:count], self._schema))
+        content = sink.getvalue().to_pybytes()
+        name = f"part-{len(self._parts):06d}.arrow"
+        replace_file(self.path / name, content)
+        digest = hashlib.sha256(content).hexdigest()
+        return {"file": name, "steps": count, "bytes": len(content), "sha256": digest}
 
     def close(self) -> None:
         """Write the last part."""
@@ -176,8 +196,31 @@ class DatasetWriter:
         arrays = self._observations.batch().arrays().values()
         return sum(a.values.nbytes if isinstance(a, RaggedArray) else a.nbytes for a in arrays)
 
-    def _write_manifest(self) -> None:
+    def _write_manifest(self, parts: list[dict[str, Any]]) -> None:
         # As JSON reads it back: keys that are numbers become texts, which are sorted otherwise.
-        manifest = json.loads(json.dumps({**self.metadata, "parts": self._parts}))
+        manifest = json.loads(json.dumps({**self.metadata, "parts": parts}))
         manifest["sha256"] = manifest_sum(manifest)
         replace_file(self.path / MANIFEST, json.dumps(manifest, indent=1).encode())
+
+
+def _copied_numbers(steps: Steps) -> dict[str, NDArray[Any]]:
+    """Return the columns with one number per step, copied into the types of the files.
+
+    Raises:
+        ValueError: a column holds something else, or numbers that its type can't hold.
+    """
+    copies = {}
+    for name, column in steps.numbers().items():
+        given, dtype = np.asarray(column), DTYPES[name]
+        if given.dtype == dtype and given.ndim == 1:
+            copies[name] = given.copy()
+            continue
+        where = f"DatasetWriter: column {name!r}: expected {dtype} numbers of shape ({len(steps)},)"
+        if given.dtype.kind not in "biuf" or given.ndim != 1:
+            raise ValueError(f"{where}, got {given.dtype} of shape {given.shape}")
+        with np.errstate(all="ignore"):
+            copy = copies[name] = given.astype(dtype)
+        lost = np.isinf(copy) & np.isfinite(given) if dtype.kind == "f" else copy != given
+        if lost.any():
+            raise ValueError(f"{where}, got {given[lost][0]}")
+    return copies

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +11,7 @@ import gymnasium
 from .actions import Action, EntityActionSpace
 from .batch.resolve import Observation, ResolvedObservation, Resolver
 from .errors import ObservationError, reset_needed
-from .returned import check_has_spaces, step_values
+from .returned import LARGEST_REWARD, check_has_spaces, step_values
 from .spaces import EntitySpace
 
 Transition = tuple[Observation, float, bool, bool, dict[str, Any]]
@@ -56,7 +55,7 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
         ObservationError: an observation that the space does not allow, naming the env class and the entity
             type, feature or action: an unknown type or action, a wrong number of features, NaN or infinity,
             ids that repeat or are too few, an actor or actee that does not exist, a mask of the wrong shape
-            or one that allows an actor nothing; or a reward that is no finite number.
+            or one that allows an actor nothing; or a reward that is no finite number in float32.
         ActionError: an action that the last observation does not allow, naming the env class, action, actor
             and what was allowed. The env has not moved.
         gymnasium.error.ResetNeeded: `step` before the first `reset` or after the end of an episode.
@@ -94,8 +93,8 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
         self._resolved = None  # a _step that raises leaves an env that needs a reset
         where = f"{type(self).__name__}._step"
         observation, reward, terminated, truncated, info = step_values(where, self._step(actions))
-        if not math.isfinite(reward):
-            raise ObservationError(f"{where}: reward: expected a finite number, got {reward}")
+        if not -LARGEST_REWARD <= reward <= LARGEST_REWARD:
+            raise ObservationError(f"{where}: reward: expected a finite float32, got {reward}")
         plain = self._observe("_step", observation)
         if terminated or truncated:
             self._resolved = None

@@ -15,6 +15,9 @@ from .errors import ObservationError
 _STEP = "(observation, reward, terminated, truncated, info)"
 _RESET = "(observation, info)"
 
+#: Vector environments return rewards as float32, where a larger one is infinite.
+LARGEST_REWARD = float(np.finfo(np.float32).max)
+
 
 def step_values(
     where: str, result: Any, read_reward: Callable[[str, Any], float] | None = None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
+import os
+import resource
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,57 +18,10 @@ import polars
 import pyarrow as pa
 import pytest
 import yaml
-from entitize.datasets import DatasetError, DatasetWriter, EntityDataset, Recorder, Steps
-from entitize.envs import batch_observations, sample_actions
+from entitize.datasets import DatasetError, DatasetWriter, EntityDataset, Recorder
 
 from facts import raises
-
-SPACES = {
-    "every kind": ez.EntitySpace(
-        {"Unit": ["x", "y", "health"], "Mine": ["x"], "Wall": []},
-        ez.EntityActionSpace(
-            {
-                "Move": ez.Categorical(["up", "down", "wait"]),
-                "Attack": ez.SelectEntity(),
-                "Build": ez.MultiCategorical({"what": ["a", "b"], "where": ["n", "s", "e"]}),
-                "Push": ez.Continuous([-1, -1], [1, 1]),
-                "End": ez.GlobalCategorical(["no", "yes"]),
-            }
-        ),
-        ["time", "gold"],
-        hidden=True,
-    ),
-    "a picture and no entities": ez.EntitySpace(
-        {}, ez.EntityActionSpace({"Go": ez.GlobalCategorical(["on", "off"])}), frame=(4, 3, 3)
-    ),
-    "entities alone": ez.EntitySpace({"Ball": ["x"]}, ez.EntityActionSpace({"Pick": ez.SelectEntity()})),
-}
-
-
-def random_steps(space: ez.EntitySpace, count: int, seed: int) -> Steps:
-    rng = np.random.default_rng(seed)
-    space.seed(seed)
-    batch = batch_observations(space, [space.sample() for _ in range(count)])
-    return Steps(
-        batch,
-        sample_actions(space.actions, batch, rng),
-        lane=(np.arange(count) % 4).astype(np.int32),
-        episode=np.arange(count) // 3,
-        step=(np.arange(count) % 3).astype(np.int32),
-        reward=rng.normal(size=count).astype(np.float32),
-        terminated=rng.random(count) < 0.3,
-        truncated=rng.random(count) < 0.3,
-        final=rng.random(count) < 0.2,
-        inactive=rng.random(count) < 0.2,
-    )
-
-
-def assert_same(ours: Steps, theirs: Steps) -> None:
-    assert ours.observations.equals(theirs.observations)
-    assert all(ours.actions[name] == theirs.actions[name] for name in theirs.actions)
-    for name, numbers in theirs.numbers().items():
-        np.testing.assert_array_equal(ours.numbers()[name], numbers, err_msg=name)
-        assert ours.numbers()[name].dtype == numbers.dtype
+from recorded_steps import SPACES, assert_same, random_steps
 
 
 @pytest.mark.parametrize("name", SPACES)
@@ -91,7 +45,10 @@ def test_what_was_written_is_read(name: str, tmp_path: Path) -> None:
     for place, row in enumerate(wanted.tolist()):
         piece = int(np.searchsorted(firsts, row, side="right")) - 1
         assert_same(found.gather([place]), pieces[piece].gather([row - firsts[piece]]))
-    assert len(dataset.gather([])) == 0
+    assert len(dataset.gather([])) == len(found.gather([])) == 0
+    for indices in (np.zeros(200, bool), [0.5]):
+        with raises(IndexError, "Steps.gather", "integers", np.asarray(indices).dtype):
+            found.gather(indices)
     idle = np.concatenate([p.final | p.inactive for p in pieces])
     np.testing.assert_array_equal(dataset.decisions, np.flatnonzero(~idle))
 
@@ -167,6 +124,18 @@ def test_episodes_are_those_that_evaluation_counts(tmp_path: Path) -> None:
     assert lengths == played.lengths.tolist()
 
 
+def test_an_episode_with_a_gap_is_not_complete(tmp_path: Path) -> None:
+    with Recorder(ez.make_vec("CherryPick", num_envs=4), tmp_path / "plays") as venv:
+        batch, _ = venv.reset(seed=0)
+        venv.action_space.seed(0)
+        for step in range(40):
+            venv.recorded = np.array([True, step != 2, step > 0, step < 2])
+            batch, *_ = venv.step(venv.action_space.sample(mask=batch))
+    episodes = EntityDataset(tmp_path / "plays").episodes
+    assert [(e.lane, e.is_complete) for e in episodes[:4]] == [(0, True), (1, False), (2, False), (3, False)]
+    assert len(episodes) > 4 and episodes[4].is_complete
+
+
 def test_other_tools_read_the_files(tmp_path: Path) -> None:
     space = SPACES["every kind"]
     steps = random_steps(space, 40, 3)
@@ -223,51 +192,6 @@ def test_a_kill_loses_at_most_the_last_part(tmp_path: Path) -> None:
     (path / "part-000002.arrow").write_bytes(b"half of a fi")  # of a part that is not listed yet
     dataset = EntityDataset(path)
     assert len(dataset) == 24 and dataset.num_parts == 2
-
-
-def test_infos_are_recorded_where_they_are_plain(tmp_path: Path) -> None:
-    venv = ez.make_vec("Procgen/coinrun", num_envs=2, num_levels=5)
-    ez.record(venv, None, tmp_path / "plays", steps=3)
-    infos = EntityDataset(tmp_path / "plays").infos([0, 1, 5])
-    assert all(0 <= info["level_seed"] < 5 for info in infos)
-
-
-class Counting(gymnasium.Env[Any, Any]):
-    """Its infos say which step they are of; an episode has three."""
-
-    observation_space = gymnasium.spaces.Box(0, 9, (1,))
-    action_space = gymnasium.spaces.Discrete(2)
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        super().reset(seed=seed)
-        self.steps = 0
-        return np.zeros(1, np.float32), {"steps": 0}
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        self.steps += 1
-        return np.zeros(1, np.float32), 0.0, self.steps == 3, False, {"steps": self.steps}
-
-
-def test_infos_are_those_of_the_step_also_where_an_episode_ends(tmp_path: Path) -> None:
-    venv = ez.wrap_vec(gymnasium.vector.SyncVectorEnv([Counting] * 2))
-    dataset = EntityDataset(ez.record(venv, None, tmp_path / "plays", steps=7))
-    infos = dataset.infos(dataset.decisions)
-    steps = dataset.column("step")[dataset.decisions]
-    assert [info["steps"] for info in infos] == (steps + 1).tolist()
-
-
-class Unbounded(Counting):
-    """Its infos contain numbers that JSON has no words for."""
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        observation, reward, terminated, truncated, _ = super().step(action)
-        return observation, reward, terminated, truncated, {"best": math.inf, "parts": [1.5, math.nan]}
-
-
-def test_infos_are_json_also_where_numbers_are_not_finite(tmp_path: Path) -> None:
-    venv = ez.wrap_vec(gymnasium.vector.SyncVectorEnv([Unbounded]))
-    dataset = EntityDataset(ez.record(venv, None, tmp_path / "plays", steps=2))
-    assert dataset.infos(dataset.decisions) == [{"best": None, "parts": [1.5, None]}] * 2
 
 
 def test_a_dataset_without_steps_has_no_decisions_and_no_episodes(tmp_path: Path) -> None:
@@ -408,6 +332,26 @@ def test_several_folders_are_read_as_one(tmp_path: Path) -> None:
     ]
     assert both.infos([39, 40]) == [{"from": "a"}, {"from": "b"}]
     np.testing.assert_array_equal(second.column("episode"), parts[1].episode)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="counts open files as Linux does")
+def test_a_dataset_may_have_more_files_than_a_process_may_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # takes seconds
+    space = SPACES["entities alone"]
+    steps = random_steps(space, 100, 0)
+    with DatasetWriter(tmp_path / "plays", space, steps_per_part=1) as writer:
+        for row in range(100):
+            writer.append(steps.gather([row]))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 20, limits[1]))
+    try:
+        dataset = EntityDataset(tmp_path / "plays")
+        assert_same(dataset.gather(np.arange(100)), steps)
+        assert [len(part) for part in dataset] == [1] * 100
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_folders_of_different_views_are_not_read_together(tmp_path: Path) -> None:

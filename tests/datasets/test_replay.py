@@ -40,6 +40,9 @@ class Changed(ez.EntityVectorEnv):
         if self.steps == self.at and self.what == "entities":
             name = next(name for name, rows in batch.entities.items() if len(rows[1]))
             batch.entities[name].values[batch.entities[name].offsets[1], 0] += 1
+        if self.steps >= self.at and self.what == "final" and "final_obs" in rest[-1]:
+            for rows in rest[-1]["final_obs"].entities.values():
+                rows.values[len(rows.values) - len(rows[-1]) :] += 1
         self.steps += 1
         return batch, rewards, *rest
 
@@ -50,6 +53,25 @@ def test_the_first_difference_is_found(what: str, lane: int, step: int, tmp_path
     found = replay(EntityDataset(tmp_path / "plays"), Changed(ez.make_vec("MultiSnake", num_envs=4), 9, what))
     assert found is not None and what in found.what
     assert (found.lane, found.step) == (lane, step)
+
+
+def test_a_different_last_observation_is_found(tmp_path: Path) -> None:
+    venv = ez.make_vec("MineSweeper", num_envs=4)
+    dataset = EntityDataset(ez.record(venv, None, tmp_path / "plays", steps=60, seed=7))
+    steps = dataset.gather(np.arange(len(dataset)))
+    played = np.cumsum(~steps.final) // 4  # steps of the environment, with the row's
+    (row,) = np.flatnonzero(steps.final & (played > 9))[:1]
+    behind = np.flatnonzero(steps.final & (played == played[row]))
+    found = replay(dataset, Changed(venv, 9, "final"))
+    assert found is not None and found.what.startswith("final/entities/")
+    assert (found.step, found.lane) == (played[row], steps.lane[behind[-1]])
+    assert found.episode == steps.episode[behind[-1]]
+
+
+def test_a_recording_without_steps_does_not_differ(tmp_path: Path) -> None:
+    with ez.datasets.Recorder(ez.make_vec("Count", num_envs=2), tmp_path / "plays", {"seed": 1}) as recorder:
+        recorder.reset(seed=1)
+    assert replay(EntityDataset(tmp_path / "plays"), ez.make_vec("Count", num_envs=2)) is None
 
 
 def test_what_cannot_be_replayed_is_refused(tmp_path: Path) -> None:

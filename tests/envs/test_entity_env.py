@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Callable
 from typing import Any
@@ -246,10 +247,13 @@ def test_something_that_is_no_observation_is_an_error(scripted: Make, rich_space
         scripted(rich_space, {"entities": {}}).reset()
 
 
-def test_a_reward_must_be_finite(scripted: Make, rich_space: ez.EntitySpace) -> None:
-    env = scripted(rich_space, FULL, [(FULL, float("nan"), False, False, {})])
+@pytest.mark.parametrize("reward", [math.nan, math.inf, 1e39, -1e39])
+def test_a_reward_must_be_finite_in_float32(
+    reward: float, scripted: Make, rich_space: ez.EntitySpace
+) -> None:
+    env = scripted(rich_space, FULL, [(FULL, reward, False, False, {})])
     env.reset()
-    with raises(ez.ObservationError, "reward", "nan"):
+    with raises(ez.ObservationError, "reward", reward):
         env.step({})
 
 
