@@ -276,9 +276,9 @@ def _listed(
     is_foreign = isinstance(made[0], gymnasium.Env) and not isinstance(made[0].observation_space, EntitySpace)
     if not is_foreign:
         return ListVectorEnv([partial(_entity_env, lane, name, view)] * num_envs)
-    from .gymnasium.results import PlainResults
+    from .gymnasium.lanes import PlainLanes
 
-    envs = gymnasium.vector.SyncVectorEnv([lambda: PlainResults(lane(), name)] * num_envs)
+    envs = PlainLanes([lane] * num_envs, name)
     check_separate(envs.envs)
     return as_entity_vector_env(envs, name, view)
 
