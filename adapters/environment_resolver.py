@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import pkgutil
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial, reduce
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -19,6 +17,7 @@ from ..envs.errors import whole_number
 from ..envs.registration import find_namespace, known_ids, latest_game
 from ..envs.returned import check_has_spaces
 from ..suggestions import did_you_mean
+from .module_names import check_module_name, find_attribute
 
 if TYPE_CHECKING:
     from ..envs import EntityVectorEnv
@@ -73,7 +72,7 @@ def resolve(source: EnvSource) -> Makers:
         )
     module, colon, attribute = source.partition(":")
     if colon and all(part.isidentifier() for part in attribute.split(".")):
-        found = _attribute(module, attribute)
+        found = find_attribute(module, attribute)
         if callable(found):
             return _function(source, found)
         return Makers(source, lambda: found, is_object=True, is_function=True)
@@ -276,9 +275,9 @@ def _listed(
     is_foreign = isinstance(made[0], gymnasium.Env) and not isinstance(made[0].observation_space, EntitySpace)
     if not is_foreign:
         return ListVectorEnv([partial(_entity_env, lane, name, view)] * num_envs)
-    from .gymnasium.results import PlainResults
+    from .gymnasium.lanes import PlainLanes
 
-    envs = gymnasium.vector.SyncVectorEnv([lambda: PlainResults(lane(), name)] * num_envs)
+    envs = PlainLanes([lane] * num_envs, name)
     check_separate(envs.envs)
     return as_entity_vector_env(envs, name, view)
 
@@ -318,40 +317,6 @@ def _function(name: str, function: Callable[..., Any]) -> Makers:
     return Makers(name, function, is_function=True)
 
 
-def _attribute(module_name: str, attribute: str) -> Any:
-    """Return an attribute of a module, which may lie in the current folder.
-
-    Raises:
-        gymnasium.error.NameNotFound: there is none; similar names are suggested.
-    """
-    folder = str(Path.cwd())
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise
-        hint = did_you_mean(module_name, _modules_beside(module_name))
-        raise gymnasium.error.NameNotFound(f"there is no module {module_name!r}{hint}") from None
-    try:
-        return reduce(getattr, attribute.split("."), module)
-    except AttributeError:
-        names = [name for name in vars(module) if not name.startswith("_")]
-        hint = did_you_mean(attribute, names)
-        raise gymnasium.error.NameNotFound(f"module {module_name!r} has no {attribute!r}{hint}") from None
-
-
-def _modules_beside(wanted: str) -> list[str]:
-    """Return the modules beside the first missing part of a name."""
-    parent = wanted.rpartition(".")[0]
-    folders = [str(Path.cwd())]
-    if parent and parent in sys.modules:
-        folders = list(getattr(sys.modules[parent], "__path__", []))
-    prefix = f"{parent}." if parent else ""
-    return [f"{prefix}{module.name}" for module in pkgutil.iter_modules(folders)]
-
-
 def _spec(env_id: str) -> EnvSpec:
     """Return the specification of a Gymnasium id, or of the latest version of a built-in game.
 
@@ -362,6 +327,7 @@ def _spec(env_id: str) -> EnvSpec:
         return spec
     module, colon, rest = env_id.partition(":")
     if colon:  # Gymnasium's own form, "module:id": the module registers the id
+        check_module_name(module)
         try:
             importlib.import_module(module)
         except ModuleNotFoundError as error:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..ragged import RaggedArray
 from .actions import EntityActionSpace
 from .actions.array_checks import array_problem
+from .actor_check import acting, check_actors
 from .batch.batch_actions import illegal_actions, sample_actions
 from .batch.entity_batch import EntityBatch, batch_observations
 from .errors import ActionError, ConformanceError, ObservationError
@@ -46,6 +47,7 @@ def check_entity_env(
       passes Gymnasium's own `check_env` without a warning, and renders in all of its modes (for an
       environment under a wrapper, what it declares about rendering is a warning here, and so is a
       `check_env` that cannot run because `unwrapped` is no `gymnasium.Env`);
+    - some action has an actor at some step; of a single action that never has one there is a warning;
     - a vector environment declares its autoreset mode, and gives `final_obs` where it says so; its
       inactive lanes have no actors.
 
@@ -85,6 +87,11 @@ def check_entity_env(
                 f" results in {difference}"
             )
     _check_left_out(subject, seed)
+    found = acting(seen.batch for seen in played)
+    if not found and subject.space.actions:  # they may be rare
+        num_steps *= 10
+        found = acting(seen.batch for seen in _play(subject, seed, num_steps))
+    check_actors(subject.name, subject.space.actions, found, num_steps)
     if isinstance(env, gymnasium.Env):
         check_with_gymnasium(env, subject.name, render)
 

@@ -109,6 +109,13 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
             where = f"{type(self).__name__}.{method}"
             got = observation if observation is None else type(observation).__name__
             raise ObservationError(f"{where}: expected an Observation, got {got}")
+        for name in ("score", "reward"):  # of an `Obs`
+            if getattr(observation, name, None) is not None:
+                raise ObservationError(
+                    f"{type(self).__name__}.{method}: expected an Obs without {name}, which is for agents of"
+                    f" ez.program, got {name}={getattr(observation, name)!r}. Return the reward of a step"
+                    " beside the observation: (observation, reward, terminated, truncated, info)"
+                )
         self._resolved = self._resolver.resolve(observation)
         plain = self._resolved.plain(self.observation_space)
         self.action_space.observe(plain)

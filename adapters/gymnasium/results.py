@@ -138,6 +138,9 @@ class PlainResults(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     `SyncVectorEnv` unpacks results without checking them, so an error there would not name the environment.
 
+    Attributes:
+        last: the last observation.
+
     Raises:
         ObservationError: `reset` or `step` returned other values.
     """
@@ -145,23 +148,24 @@ class PlainResults(gymnasium.Wrapper[Any, Any, Any, Any]):
     def __init__(self, env: gymnasium.Env[Any, Any], name: str) -> None:
         super().__init__(env)
         self._name = name
+        self.last: Any = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         where = f"{self._name}.reset"
         observation, info = reset_values(where, self.env.reset(seed=seed, options=options))
-        return _observed(where, observation), info
+        return self._observed(where, observation), info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         where = f"{self._name}.step"
         observation, reward, terminated, truncated, info = step_values(
             where, self.env.step(action), scalar_reward
         )
-        return _observed(where, observation), reward, terminated, truncated, info
+        return self._observed(where, observation), reward, terminated, truncated, info
 
-
-def _observed(where: str, observation: Any) -> Any:
-    if observation is None:
-        raise ObservationError(f"{where}: expected an observation, got None")
-    return observation
+    def _observed(self, where: str, observation: Any) -> Any:
+        if observation is None:
+            raise ObservationError(f"{where}: expected an observation, got None")
+        self.last = observation
+        return observation

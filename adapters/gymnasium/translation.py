@@ -78,6 +78,7 @@ class SpaceTranslation:
             per_entity,
         )
         _check_arguments(env_name, observation_space, view, mask_source)
+        self._raw_space = observation_space
         facts = known(env, spec)
         self.env_name = env_name
         self._find_mask(observation_space, env, mask_source)
@@ -166,7 +167,13 @@ class SpaceTranslation:
         if self.mask_in_observation:
             mask = observation[MASK]
         seen = observation if self._visible_key is None else observation[self._visible_key]
-        entities = self._encoder.encode(seen, batch_size)
+        try:
+            entities = self._encoder.encode(seen, batch_size)
+        except ObservationError:
+            raise
+        except Exception as error:
+            self._explain(observation, batch_size, error)
+            raise
         flags = {} if mask is None else self._flags(mask, batch_size, present)
         owned = self._part.owned
         masks = {
@@ -179,6 +186,16 @@ class SpaceTranslation:
             continuing = ~np.broadcast_to(ended, batch_size) & (True if present is None else present)
             owned[name].check_mask(masks[name], flags[name], entities, continuing)
         return EntityBatch(entities, np.zeros((batch_size, 0), np.float32), masks)
+
+    def _explain(self, observation: Any, batch_size: int, error: Exception) -> None:
+        """Raise an ObservationError if an observation that is not of its space is the cause of an error."""
+        for lane in range(batch_size):
+            sample = pick(self._raw_space, observation, lane)
+            if not self._raw_space.contains(sample):
+                where = f"{self.env_name}: " if batch_size == 1 else f"{self.env_name}: env {lane}: "
+                raise ObservationError(
+                    f"{where}expected an observation of {self._raw_space}, got {sample!r}"
+                ) from error
 
     def _flags(
         self, mask: Any, batch_size: int, present: NDArray[np.bool_] | None

@@ -116,7 +116,14 @@ class PettingZooGame(ABC):
 
     def mask(self, agent: str) -> Any:
         """Return the game's action mask for an agent in play; None without one."""
-        return self.observation(agent)[MASK] if agent in self._masked else self.info(agent).get(MASK)
+        if agent not in self._masked:
+            return self.info(agent).get(MASK)
+        observation = self.observation(agent)
+        try:
+            return observation[MASK]
+        except (KeyError, IndexError, TypeError):
+            got = list(observation) if isinstance(observation, Mapping) else repr(observation)
+            self.fail(f"agent {agent!r}: expected {MASK!r} in its observation, got {got}")
 
     @property
     def observes_masks(self) -> bool:

@@ -18,6 +18,7 @@ from ..gymnasium.translation import without_mask
 from ..gymnasium.views.auto import auto
 from ..gymnasium.views.batches import stack
 from ..gymnasium.views.scope import Scope, View, ViewError
+from ..gymnasium.views.values import flat_values
 from ..gymnasium.views.vector import Vector
 from .agent_actions import AgentActions
 from .agent_names import group_agents, kind_of, same
@@ -35,9 +36,22 @@ class ObservationGroup:
         agents: their names.
         entities: entity type, as the view names it -> features.
         single: True if each observation is exactly one entity.
+        has_fixed_size: True if all observations of the space have the same size.
+
+    Args:
+        game: a game with these agents.
+        agents: their names.
+        view: their view; None for the one that suits.
+        title: the name of the group.
+        team: True if each observation is to be one entity.
+
+    Raises:
+        ViewError: a view that does not fit.
     """
 
-    def __init__(self, game: PettingZooGame, agents: Sequence[str], view: View | None) -> None:
+    def __init__(
+        self, game: PettingZooGame, agents: Sequence[str], view: View | None, title: str, team: bool
+    ) -> None:
         self.agents, self._env = tuple(agents), game.name
         self._space: spaces.Space[Any] = game.observation_spaces[agents[0]]
         self._key: str | None = None  # of the part beside the action mask
@@ -45,8 +59,24 @@ class ObservationGroup:
             assert isinstance(self._space, spaces.Dict)
             self._space, self._key = without_mask(self._space)
         scope = Scope(game.name, auto).at(*(() if self._key is None else (self._key,)))
+        self.has_fixed_size = flat_values(self._space, scope) is not None
+        if team and view is None:
+            self.check_fixed_size()
+            view = Vector(name=title)
         encoder = (view or scope.view_of(self._space)).bind(self._space, scope)
         self.entities, self.single, self._encode = encoder.entities, encoder.single, encoder.encode
+
+    def check_fixed_size(self) -> None:
+        """Check that observations have a fixed size, as those of a team must: each becomes one entity.
+
+        Raises:
+            ViewError: they have not.
+        """
+        if not self.has_fixed_size:
+            raise ViewError(
+                f"{self._env}: observation_space of {self.agents[0]!r}: expected observations of a fixed size"
+                f" (each becomes one entity of the team), got {self._space}. Use a GameView, or mode 'lanes'"
+            )
 
     def visible(self, observation: Any, where: str) -> Any:
         """Return a game's observation without its action mask."""
@@ -123,8 +153,9 @@ class SpaceObserver(AgentObserver):
         self._groups: list[ObservationGroup] = []
         for name, members in groups.items():
             view = chosen[members[0]]
-            group = ObservationGroup(game, members, Vector(name=name) if team and view is None else view)
+            group = ObservationGroup(game, members, view, name, team)
             if team and not group.single:
+                group.check_fixed_size()
                 raise ViewError(
                     f"{game.name}: view of {members[0]!r}: expected one entity per agent of the team, got"
                     f" several entities from {view!r}. Use Vector or a GameView"

@@ -29,7 +29,9 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # Box2D's bindings, at their first import
     import Box2D as Box2D
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:.*freesansbold")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning", "ignore:.*freesansbold", "ignore:.*never had an actor"
+)
 views = ez.views
 each_game = pytest.mark.parametrize("game", games.GAMES)
 

@@ -316,6 +316,23 @@ def test_an_environment_of_ones_own_objects_conforms():
     check_entity_env(Mining(), 40)
 
 
+@pytest.mark.parametrize("of_program", ["score", "reward"])
+def test_what_is_for_programs_is_refused(of_program: str):
+    class Scored(Mining):
+        def _look(self) -> Obs:
+            return Obs(self.drones, globals=Weather(0.5, True), **{of_program: self.given})
+
+    env = Scored()
+    env.given = 100
+    with raises(ObservationError, "Scored._reset", f"{of_program}=100", "ez.program", "(observation, reward"):
+        env.reset()
+    env.given = None
+    env.reset()
+    env.given = 0
+    with raises(ObservationError, "Scored._step", f"{of_program}=0"):
+        env.step({})
+
+
 def test_objects_come_back_with_the_orders():
     env = Mining()
     seen, _ = env.reset(seed=1)

@@ -167,6 +167,18 @@ def test_graphs_become_nodes_and_edges_that_know_their_ends():
     assert list(without.entities) == ["Node"] and list(without.encode(graphs, 2)) == ["Node"]
     with raises(ez.views.ViewError, "'nodes'"):
         views.Items({"nodes": None}).bind(space, SCOPE)
+    assert encoder.encode((), 0)["Edge"].values.shape == (0, 4)
+
+
+@pytest.mark.parametrize("link", [[0, 2], [-1, 0]])
+def test_edges_to_nodes_that_are_not_there_are_refused(link):
+    """The second graph has fewer nodes than the first."""
+    space = spaces.Dict(roads=Graph(PLANE, Discrete(2)))
+    nodes, edge = np.zeros((3, 2), np.float32), np.array([1])
+    graphs = GraphInstance(nodes, edge, np.array([[0, 2]])), GraphInstance(nodes[:2], edge, np.array([link]))
+    encoder = views.Items().bind(space, SCOPE)
+    with raises(ObservationError, "observation_space['roads']", "edge_links", "2 nodes", str(link)):
+        encoder.encode({"roads": graphs}, 2)
 
 
 def test_lists_in_lists_carry_their_item():
@@ -226,3 +238,6 @@ def test_alternatives_show_the_one_that_is_there():
     rows = encoder.encode(((1, pair), (0, pair[0]), (1, pair[:0])), 3)
     assert rows["part_0"].lengths.tolist() == [0, 1, 0]
     assert [part.tolist() for part in rows["part_1"]] == [[[1, 2], [3, 4]], [], []]
+    for index in (2, -1):
+        with raises(ObservationError, "observation_space", "from 0 to 1", index):
+            encoder.encode(((0, pair[0]), (index, 1)), 2)

@@ -86,6 +86,69 @@ def test_an_observation_that_is_missing() -> None:
         venv.reset(seed=0)
 
 
+BOX = spaces.Box(-1, 1, (3,))
+PAIR = spaces.Dict(x=BOX, flag=spaces.Discrete(2))
+LIST = spaces.Dict(x=BOX, many=spaces.Sequence(BOX))
+WRONG_OBSERVATIONS: list[tuple[spaces.Space[Any], Any, Any, tuple[object, ...]]] = [
+    (BOX, POINT, POINT[:2], ("observation_space", "(3,)", "(2,)")),
+    (BOX, POINT, POINT[None], ("observation_space", "(3,)", "(1, 3)")),
+    (BOX, POINT, 0.5, ("observation_space", "(3,)", "()")),
+    (BOX, POINT, [[1], [1, 2]], ("observation_space", "(3,)", "[[1], [1, 2]]")),
+    (PAIR, {"x": POINT, "flag": 1}, {"x": POINT}, ("observation_space", "'flag'", "got only ['x']")),
+    (PAIR, {"x": POINT, "flag": 1}, {"x": POINT[:2], "flag": 1}, ("['x']", "(3,)", "(2,)")),
+    (PAIR, {"x": POINT, "flag": 1}, {"x": POINT, "flag": None}, ("['flag']", "int64", "None")),
+    (PAIR, {"x": POINT, "flag": 1}, 5, ("observation_space", "['x', 'flag']", "int")),
+    (spaces.Tuple([BOX, BOX]), (POINT, POINT), (POINT,), ("observation_space", "tuple of 2", "array")),
+    (spaces.Tuple([BOX, BOX]), (POINT, POINT), (POINT, POINT[:1]), ("['1']", "(3,)", "(1,)")),
+    (spaces.MultiBinary(3), np.ones(3, np.int8), np.ones(2, np.int8), ("(3,)", "(2,)")),
+    (spaces.MultiDiscrete([2, 2]), np.ones(2, np.int64), np.ones(3, np.int64), ("(2,)", "(3,)")),
+    (LIST, {"x": POINT, "many": (POINT,)}, {"x": POINT, "many": (POINT[:2],)}, ("Sequence", "'many'")),
+]
+
+
+@pytest.mark.parametrize(("space", "right", "wrong", "facts"), WRONG_OBSERVATIONS)
+def test_an_observation_that_is_not_of_its_space(space: Any, right: Any, wrong: Any, facts: Any) -> None:
+    """The second lane returns it at a step, then at a reset."""
+    made = []
+
+    class Mine(Wrong):
+        observation_space = space
+        reset_result = (right, {})
+
+        def __init__(self) -> None:
+            self.step_result = (wrong if made else right, 0.0, False, False, {})
+            made.append(self)
+
+    with ez.make_vec(Mine, 2) as venv:
+        batch, _ = venv.reset(seed=0)
+        venv.action_space.seed(0)
+        with raises(ez.ObservationError, "env 1", "Mine", *facts):
+            venv.step(venv.action_space.sample(mask=batch))
+        made[1].reset_result = (wrong, {})
+        with raises(ez.ObservationError, "env 1", "Mine", *facts):
+            venv.reset()
+
+
+def test_an_error_of_the_environments_own_stays_as_it_is() -> None:
+    class Mine(Wrong):
+        works = False
+
+        def reset(self, **options: Any) -> Any:
+            return super().reset(**options) if self.works else {}["start"]
+
+        def step(self, action: Any) -> Any:
+            raise KeyError("mine")
+
+    with ez.make_vec(Mine, 2) as venv:
+        with pytest.raises(KeyError, match="start"):
+            venv.reset(seed=0)
+        Mine.works = True
+        batch, _ = venv.reset(seed=0)
+        venv.action_space.seed(0)
+        with pytest.raises(KeyError, match="mine"):
+            venv.step(venv.action_space.sample(mask=batch))
+
+
 def test_an_environment_without_a_space() -> None:
     for make in (ez.make, ez.make_vec, lambda make: ez.wrap(make())):
         with raises(TypeError, "Spaceless", "action_space"):

@@ -293,6 +293,53 @@ def test_an_authors_wrong_observation_is_found() -> None:
         ez.check_entity_env(Sloppy())
 
 
+class Masked(ez.EntityEnv):
+    """Gives the masks that it is made with, from step `start` on."""
+
+    def __init__(self, masks: Any, start: int = 0) -> None:
+        self.masks, self.start = masks, start
+        self.action_space = ez.EntityActionSpace({"go": ez.Categorical(2), "build": ez.Categorical(2)})
+        self.observation_space = ez.EntitySpace({"Ant": ["x"]}, self.action_space)
+
+    def _reset(self, options: Any) -> ez.Observation:
+        self.time = 0
+        return self._look()
+
+    def _step(self, actions: Any) -> Any:
+        self.time += 1
+        return self._look(), 0.0, False, False, {}
+
+    def _look(self) -> ez.Observation:
+        masks = {name: ez.actions.CategoricalMask() for name in self.masks if self.time >= self.start}
+        return ez.Observation({"Ant": [[0]]}, actions=masks)
+
+
+def test_masks_that_are_left_out_are_found() -> None:
+    with raises(ez.errors.ConformanceError, "Masked: ", "actors", "'go'", "'build'", "steps", "got none"):
+        ez.check_entity_env(Masked(()), 20)
+    with raises(ez.errors.ConformanceError, "'go'", "'build'"):
+        ez.check_entity_env(ez.vector.ListVectorEnv([lambda: Masked(())] * 2), 20)
+
+
+def test_an_action_that_never_has_an_actor_is_a_warning() -> None:
+    with warns(UserWarning, "Masked: ", "in 20 steps", "'build'"):
+        ez.check_entity_env(Masked(["go"]), 20)
+
+
+def test_actors_may_be_rare() -> None:
+    ez.check_entity_env(Masked(["go", "build"], start=50), 20)
+
+
+def test_an_environment_without_actions_has_no_actors() -> None:
+    class Film(Masked):
+        def __init__(self) -> None:
+            super().__init__(())
+            self.action_space = ez.EntityActionSpace({})
+            self.observation_space = ez.EntitySpace({"Ant": ["x"]}, self.action_space)
+
+    ez.check_entity_env(ez.vector.ListVectorEnv([Film]), 5)  # Gymnasium refuses it alone
+
+
 def test_what_only_gymnasium_finds_is_found() -> None:
     class Shared(Coin):
         shared: dict[str, Any] = {"list": []}  # noqa: RUF012 - that is the mistake

@@ -262,6 +262,13 @@ def test_a_view_says_how_a_gymnasium_environment_becomes_entities() -> None:
     [
         ("game_of_mein:cart", gymnasium.error.NameNotFound, ["'game_of_mein'", "'game_of_mine'"]),
         ("{m}:cat", gymnasium.error.NameNotFound, ["'{m}'", "'cat'", "'cart'"]),
+        ("./towers:Towers", gymnasium.error.NameNotFound, ["module name such as 'towers'", "'./towers'"]),
+        ("towers.py:Towers", gymnasium.error.NameNotFound, ["module name such as 'towers'", "'towers.py'"]),
+        ("games/towers.py:Towers", gymnasium.error.NameNotFound, ["such as 'games.towers'"]),
+        ("/games/towers.py:Towers", gymnasium.error.NameNotFound, ["such as 'towers'"]),
+        (".towers:Towers", gymnasium.error.NameNotFound, ["module name such as 'towers'", "'.towers'"]),
+        (":Towers", gymnasium.error.NameNotFound, ["module name such as", "got ''"]),
+        ("./towers:Towers-v0", gymnasium.error.NameNotFound, ["module name such as 'towers'", "'./towers'"]),
         ("no_such_module:Some-v0", gymnasium.error.NameNotFound, ["'no_such_module'"]),
         ("{m}:game", TypeError, ["{m}:game", "function"]),
         ("math:pi", TypeError, ["math:pi", "function"]),

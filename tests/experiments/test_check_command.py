@@ -56,6 +56,13 @@ class Converted(gymnasium.Env):
         return np.zeros(2, np.float32), 0.0, False, False, {}
 
 
+class Idle(Good):
+    def __init__(self):
+        super().__init__()
+        self.action_space = ez.EntityActionSpace({"go": ez.Categorical(2), "build": ez.Categorical(2)})
+        self.observation_space = ez.EntitySpace({"A": ["x"]}, self.action_space)
+
+
 class Unseeded(Good):
     def look(self):
         return self.show(np.random.default_rng().random((2, 1)))
@@ -145,7 +152,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         (["checked_games:Good"], "Good, an environment of entities"),
         (["checked_games:good"], "Good, an environment of entities"),
-        (["checked_games:Good", "--kwargs", "size=0", "label=y"], "Good, an environment of entities"),
+        (["checked_games:Good", "--kwargs", "size=3", "label=y"], "Good, an environment of entities"),
         (["checked_games:Good", "--kwargs", "size=1"], "Good, an environment of entities"),
         (["entitize.envs.games.xor:Xor"], "Xor, an environment of entities"),
         (["entitize.envs.games.xor:make_vec"], "XorVectorEnv, an EntityVectorEnv of 3 lanes"),
@@ -171,6 +178,11 @@ def test_a_check_that_cannot_be_made_is_skipped(entitize: Run, folder: Path) -> 
     assert "gymnasium's check_env\n" not in out
 
 
+def test_an_action_without_actors_is_noted(entitize: Run, folder: Path) -> None:
+    code, out, _ = entitize("check", "checked_games:Idle", "--steps", 20)
+    assert code == 0 and re.search(mentions("note", "in 20 steps action 'build' never had an actor"), out)
+
+
 def test_environments_of_entity_gym_are_checked_too(entitize: Run) -> None:
     pytest.importorskip("ragged_buffer", reason="entity_gym needs it, and no build is for Python 3.12")
     importlib.import_module("entitize.adapters.entity_gym")  # swallows the warning of the import
@@ -189,6 +201,7 @@ def test_a_vector_environment_of_its_own_is_checked_too(entitize: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "finding"),
     [
+        (["Good", "--kwargs", "size=0"], "Good: expected actors of an action at some step, got none of 'go'"),
         (["NaN"], "NaN: entity type 'A': feature 'x' of entity 0: expected a finite number, got nan"),
         (
             ["Unseeded"],

@@ -29,7 +29,7 @@ def as_dicts(space: spaces.Space[Any], observation: Any) -> Any:
         TypeError: an object without these fields.
     """
     if isinstance(space, spaces.Dict):
-        named = _named(space, observation)
+        named = by_name(space, observation)
         inner = {key: as_dicts(part, named[key]) for key, part in space.spaces.items() if _is_nested(part)}
         changed = any(part is not named[key] for key, part in inner.items())
         return {**named, **inner} if changed else named
@@ -42,7 +42,7 @@ def _is_nested(space: spaces.Space[Any]) -> bool:
     return isinstance(space, spaces.Dict | spaces.Tuple)
 
 
-def _named(space: spaces.Dict, sample: Any) -> Mapping[str, Any]:
+def by_name(space: spaces.Dict, sample: Any) -> Mapping[str, Any]:
     """Return a sample of a Dict if it is a dict, else a dict of its fields."""
     if isinstance(sample, Mapping):
         return sample
@@ -79,7 +79,7 @@ def _mapped(
 ) -> Any:
     """Apply `leaf` to each component that is not composite, with that component of all `values`."""
     if isinstance(space, spaces.Dict):
-        named = [_named(space, value) for value in values]
+        named = [by_name(space, value) for value in values]
         return {key: _mapped(part, leaf, [v[key] for v in named]) for key, part in space.spaces.items()}
     if isinstance(space, spaces.Tuple):
         return tuple(_mapped(part, leaf, [v[i] for v in values]) for i, part in enumerate(space.spaces))

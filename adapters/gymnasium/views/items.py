@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from ....envs import ObservationError
 from ....ragged import RaggedArray
 from .batches import components, join, size, stack
 from .scope import EntityEncoder, Scope, View, ViewError, merge, one_per_observation
@@ -183,7 +184,10 @@ class Items(View):
                     np.zeros((0, 2)) if graph.edge_links is None else graph.edge_links
                     for graph in observation
                 ]
-                rows.update(_collapsed(edge, edge_space, edges, np.concatenate([np.zeros((0, 2)), *links])))
+                ends = np.concatenate([np.zeros((0, 2)), *links])
+                nodes = [size(space.node_space, graph.nodes) for graph in observation]
+                _check_links(ends, np.repeat(nodes, [len(part) for part in links]), scope)
+                rows.update(_collapsed(edge, edge_space, edges, ends))
             return rows
 
         return EntityEncoder(entities, encode)
@@ -194,6 +198,12 @@ class Items(View):
 
         def encode(observation: Any, batch_size: int) -> dict[str, RaggedArray]:
             chosen = np.array([int(index) for index, _ in observation], np.int64)
+            unknown = (chosen < 0) | (chosen >= len(space.spaces))
+            if unknown.any():
+                raise ObservationError(
+                    f"{scope.place}: expected the index of an alternative, from 0 to {len(space.spaces) - 1},"
+                    f" got {chosen[unknown][0]}"
+                )
             rows: dict[str, RaggedArray] = {}
             for i, _, encoder in bound:
                 lanes = np.flatnonzero(chosen == i)
@@ -205,6 +215,21 @@ class Items(View):
             return rows
 
         return EntityEncoder(entities, encode)
+
+
+def _check_links(ends: NDArray[Any], num_nodes: NDArray[np.int64], scope: Scope) -> None:
+    """Check that the ends of edges (N, 2) are nodes of their graphs, which have `num_nodes` (N,).
+
+    Raises:
+        ObservationError: an edge to a node that is not there.
+    """
+    wrong = ((ends < 0) | (ends >= num_nodes[:, None])).any(1)
+    if wrong.any():
+        edge = wrong.argmax()
+        raise ObservationError(
+            f"{scope.place}: edge_links: expected indices of the {num_nodes[edge]} nodes, got"
+            f" {ends[edge].astype(int).tolist()}"
+        )
 
 
 def _list_scope(scope: Scope, kind: str) -> Scope:

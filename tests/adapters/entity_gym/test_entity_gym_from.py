@@ -134,11 +134,13 @@ def test_an_example_is_what_a_plain_loop_over_the_original_sees(name: str) -> No
             expected = reference.see(answer, env.observation_space)
 
 
+@pytest.mark.filterwarnings("ignore:.*never had an actor")
 @each_example
 def test_an_example_keeps_the_rules(name: str) -> None:
     ez.check_entity_env(ez.from_entity_gym(EXAMPLES[name]), num_steps=40)
 
 
+@pytest.mark.filterwarnings("ignore:.*never had an actor")
 def test_examples_in_a_vector_environment_keep_the_rules() -> None:
     ez.check_entity_env(
         ez.vector.ListVectorEnv([partial(ez.from_entity_gym, EXAMPLES["MineSweeper with a cannon"])] * 3), 40

@@ -83,6 +83,17 @@ def test_an_observation_without_its_parts_is_told() -> None:
         venv.step(venv.action_space.sample(mask=batch))
 
 
+def test_a_mask_that_is_missing_is_told() -> None:
+    game = Masked()
+    venv = ez.from_pettingzoo(game, view=ez.views.Vector(name="Dog"))
+    batch, _ = venv.reset(seed=0)
+    venv.action_space.seed(0)
+    maskless = {"observation": np.float32([0, 1])}
+    game.seen = lambda: dict.fromkeys(game.agents, maskless)  # type: ignore[method-assign]
+    with raises(ez.ObservationError, "game 0 (masked_v0)", "'dog_0'", "'action_mask'", "got ['observation']"):
+        venv.step(venv.action_space.sample(mask=batch))
+
+
 def test_views_see_the_part_of_an_observation_that_is_no_mask() -> None:
     venv = ez.from_pettingzoo(Masked(), view=ez.views.Vector(name="Dog", features=["left", "right"]))
     assert dict(venv.single_observation_space.entities) == {"Dog": ("left", "right")}

@@ -273,5 +273,27 @@ def test_teams_that_cannot_be_are_told_at_once(
 
 def test_lists_of_rows_need_a_view_to_be_one_entity() -> None:
     make = partial(KAZ, obs_method="vector-sequence")
-    with raises(ez.views.ViewError, "knights_archers_zombies_v11", "observation_space", "Sequence"):
-        ez.from_pettingzoo(make, "team", view=AUTO)
+    for view in (AUTO, ez.views.Rows(name="Row")):
+        with raises(ez.views.ViewError, "knights_archers_zombies_v11", "observation_space", "Sequence"):
+            ez.from_pettingzoo(make, "team", view=view)
+
+
+@pytest.mark.parametrize("view", [None, AUTO, ez.views.Items()])
+def test_a_team_needs_observations_of_a_fixed_size(view: Any) -> None:
+    class Varying(pettingzoo.ParallelEnv[str, Any, Any]):
+        metadata = {"name": "varying_v0", "render_modes": []}  # noqa: RUF012 - PettingZoo's form
+        possible_agents = ["cat_0", "cat_1"]  # noqa: RUF012 - PettingZoo's form
+        place = spaces.Box(0, 1, (2,))
+        seen, choices = spaces.Dict(own=place, others=spaces.Sequence(place)), spaces.Discrete(2)
+
+        def observation_space(self, agent: str) -> Any:
+            return self.seen
+
+        def action_space(self, agent: str) -> Any:
+            return self.choices
+
+    with raises(
+        ez.views.ViewError, "varying_v0", "'cat_0'", "fixed size", "Sequence", "GameView", "'lanes'"
+    ) as e:
+        ez.from_pettingzoo(Varying(), "team", view=view)
+    assert "Items" not in str(e.value) and "Vector" not in str(e.value)

@@ -1,0 +1,98 @@
+"""`PlainLanes`: environments stepped one after the other, whose wrong observations are named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import SyncVectorEnv
+
+from ...envs import ObservationError
+from .results import PlainResults
+from .views.batches import by_name, components
+from .views.scope import ARRAY_SPACES
+
+
+class PlainLanes(SyncVectorEnv):
+    """A `SyncVectorEnv` of environments with `PlainResults`.
+
+    `SyncVectorEnv` puts observations into arrays without checking them, so NumPy's errors would name neither
+    the environment nor the part of its observation.
+
+    Args:
+        env_fns: one function per lane that makes its environment.
+        name: the environments in errors.
+
+    Raises:
+        ObservationError: an observation does not fit into the batch.
+    """
+
+    def __init__(self, env_fns: list[Callable[[], gymnasium.Env[Any, Any]]], name: str) -> None:
+        self._name = name
+        self._results: list[PlainResults] = []
+        super().__init__([partial(self._plain, make) for make in env_fns])
+
+    def _plain(self, make: Callable[[], gymnasium.Env[Any, Any]]) -> PlainResults:
+        self._results.append(PlainResults(make(), self._name))
+        return self._results[-1]
+
+    def reset(self, **options: Any) -> Any:
+        try:
+            return super().reset(**options)
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            self._explain("reset", error)
+            raise
+
+    def step(self, actions: Any) -> Any:
+        try:
+            return super().step(actions)
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            self._explain("step", error)
+            raise
+
+    def _explain(self, where: str, error: Exception) -> None:
+        """Raise an ObservationError if the last observation of a lane is the cause of an error."""
+        if isinstance(error, ObservationError):
+            return
+        space = self.single_observation_space
+        for lane, results in enumerate(self._results):
+            misfit = results.last is not None and _misfit(space, results.last, "observation_space")
+            if misfit:
+                raise ObservationError(f"env {lane} ({self._name}): {where}: {misfit}") from error
+
+
+def _misfit(space: spaces.Space[Any], observation: Any, place: str) -> str | None:
+    """Return why an observation has no place in a batch of `space`; None if it has one."""
+    if isinstance(space, ARRAY_SPACES):
+        return _array_misfit(space, observation, place)
+    if isinstance(space, spaces.Tuple):
+        if not isinstance(observation, tuple | list) or len(observation) != len(space.spaces):
+            return f"{place}: expected a tuple of {len(space.spaces)}, got {observation!r}"
+    elif isinstance(space, spaces.Dict):
+        try:
+            observation = by_name(space, observation)
+        except TypeError as error:
+            return f"{place}: {str(error).removeprefix('observation: ')}"
+        missing = [key for key in space.spaces if key not in observation]
+        if missing:
+            return f"{place}: expected the component {missing[0]!r}, got only {list(observation)}"
+    else:
+        return None
+    misfits = (_misfit(part, observation[key], f"{place}[{name!r}]") for key, name, part in components(space))
+    return next(filter(None, misfits), None)
+
+
+def _array_misfit(space: Any, observation: Any, place: str) -> str | None:
+    try:
+        array = np.asarray(observation)
+    except ValueError as error:
+        return f"{place}: expected an array of shape {space.shape}, got {observation!r} ({error})"
+    if array.shape != space.shape:
+        return f"{place}: expected an array of shape {space.shape}, got {array.shape}"
+    if not np.can_cast(array.dtype, space.dtype, "same_kind"):
+        return f"{place}: expected {space.dtype}, got {observation!r}"
+    return None
