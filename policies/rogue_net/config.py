@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -44,6 +45,12 @@ def _tuples(config: Any, *names: str) -> None:
             raise TypeError(f"{name}: expected a list, got {value!r}. Use [{value!r}]")
         if value is not None:
             object.__setattr__(config, name, tuple(value))
+
+
+def _distinct(name: str, values: Sequence[Any]) -> None:
+    repeated = [value for value, count in Counter(values).items() if count > 1]
+    if repeated:
+        raise ValueError(f"{name}: expected each once, got {repeated[0]!r} more than once")
 
 
 def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
@@ -112,6 +119,7 @@ class Translation:
         _one_rotation(self)
         if not self.position:
             raise ValueError("translation: position: expected at least one feature, got none")
+        _distinct("translation: position", self.position)
         if (self.rotation_vector or self.rotation_angle) and len(self.position) != 2:
             raise ValueError(
                 f"translation: position: expected two features for a rotation, got {self.position}"
@@ -139,9 +147,6 @@ class FourierFeatures:
                 raise TypeError(f"fourier: {name}: expected a list, got {value!r}")
             if not value:
                 raise ValueError(f"fourier: {name}: expected at least one, got none")
-            repeated = [item for index, item in enumerate(value) if item in value[:index]]
-            if repeated:
-                raise ValueError(f"fourier: {name}: expected each once, got {repeated[0]!r} twice")
         for feature in self.features:
             if not isinstance(feature, str):
                 raise TypeError(f"fourier: features: expected names, got {feature!r}")
@@ -152,6 +157,8 @@ class FourierFeatures:
                 raise ValueError(f"fourier: wavelengths: expected finite numbers above 0, got {wavelength!r}")
         object.__setattr__(self, "features", tuple(self.features))
         object.__setattr__(self, "wavelengths", tuple(map(float, self.wavelengths)))
+        _distinct("fourier: features", self.features)
+        _distinct("fourier: wavelengths", self.wavelengths)
 
 
 @dataclass(frozen=True)
@@ -195,6 +202,7 @@ class RelativePosition:
         _typed(self, bool, "per_entity_values", "key_projection", "value_projection")
         _typed(self, bool, "per_entity_projections", "radial", "distance", "interpolate")
         _one_rotation(self)
+        _distinct("relative_position: position", self.position)
         _one_of("value_gate", self.value_gate, ("linear", "relu", "gelu", "sigmoid", None))
         wanted = (
             2 if self.radial and self.distance else 1 if self.radial or self.distance else len(self.position)

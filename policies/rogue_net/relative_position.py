@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ..inputs.prepare import GLOBAL, Prepared
+from ..inputs.translation import columns_of
 from .config import RelativePosition
 from .normalization import InputNorm
 from .tensors import as_tensor
@@ -51,10 +52,11 @@ class RelativeEncoding(nn.Module):
         """`features`: the names of each type's features in the order of the columns."""
         super().__init__()
         self.config = config
+        excluded = {*config.exclude, GLOBAL}
         self._columns = {
-            name: [names.index(f) for f in config.position]
+            name: columns
             for name, names in features.items()
-            if name not in (*config.exclude, GLOBAL) and all(f in names for f in config.position)
+            if name not in excluded and (columns := columns_of(config.position, names)) is not None
         }
         if not self._columns:
             raise ValueError(
