@@ -10,11 +10,16 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..envs import SelectEntity
 from ..envs.spaces.space_schema import check_schema
 from .checkpoint import CheckpointError, StoredCheckpoint, stored_weights
+from .inputs.translation import Translator
+from .rogue_net.config import Translation, from_options
 
 #: Sizes up to these need no weights.
 _FREE_SIZE, _FREE_PARTS = 1024, 64
+#: Characters in the names of Fourier features, for each weight.
+_CHARACTERS = 256
 
 
 def check_declared_sizes(checkpoint: StoredCheckpoint[Any]) -> None:
@@ -51,7 +56,7 @@ def _sizes(metadata: Mapping[str, Any], weights: int, tensors: int) -> Iterator[
     if spaces.get("frame") is not None:
         yield "frame", _product(spaces["frame"]), 16 * weights, " numbers"
     for name, action in spaces["actions"].items():
-        yield from _numbers(f"action {name!r}", action, weights, weights)
+        yield from _numbers(f"action {name!r}", action, weights)
         if action.get("components"):
             components = dict(action["components"])
             kinds = next(iter(components.values()))
@@ -60,37 +65,55 @@ def _sizes(metadata: Mapping[str, Any], weights: int, tensors: int) -> Iterator[
     for name in ("n_layer", "value_n_layer"):
         if isinstance(config.get(name), int):
             yield name, config[name], tensors, ""
-    yield from _numbers("policy", _without_scale(config), weights, tensors)
+    yield from _numbers("policy", _without_unweighted(config, spaces), weights)
     if {"height", "width"} <= config.keys():
         yield "height times width", _product((config["height"], config["width"])), 16 * weights, ""
+    if config.get("relative_position"):  # the number of buckets is a product of these
+        yield "relative_position: extent", len(config["relative_position"]["extent"]), _FREE_PARTS, " numbers"
     if config.get("fourier"):
-        fourier = config["fourier"]
-        columns = sum(len(features) for features in spaces["entities"].values()) * len(fourier["wavelengths"])
-        if any(set(fourier["features"]) & set(features) for features in spaces["entities"].values()):
-            yield "fourier: features times wavelengths", columns, weights, ""
+        named = _fourier_features(spaces["entities"], config)
+        number = len(config["fourier"]["wavelengths"])
+        yield "fourier: features times wavelengths", len(named) * number, weights, ""
+        characters = sum(map(len, named)) * number
+        yield "fourier: names of features", characters, _CHARACTERS * weights, " characters"
 
 
-def _without_scale(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return `config` without `relative_position.scale`: earlier versions stored it as an integer."""
+def _fourier_features(entities: Mapping[str, Sequence[str]], config: Mapping[str, Any]) -> list[str]:
+    """Return the features that get sines and cosines, of all entity types."""
+    seen = {name: tuple(features) for name, features in entities.items()}
+    if config.get("translation"):  # it may append a feature
+        seen = Translator(from_options(Translation, config["translation"]), seen).entities
+    chosen = set(config["fourier"]["features"])
+    return [feature for features in seen.values() for feature in features if feature in chosen]
+
+
+def _without_unweighted(config: Mapping[str, Any], spaces: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return `config` without the numbers that are sizes of no weights.
+
+    These are `relative_position.scale`, which earlier versions stored as an integer, and `d_qk` where no
+    action selects entities.
+    """
+    rest = dict(config)
+    if all(action["kind"] != SelectEntity.__name__ for action in spaces["actions"].values()):
+        rest.pop("d_qk", None)
     relative = config.get("relative_position")
-    if not isinstance(relative, Mapping):
-        return config
-    rest = {name: value for name, value in relative.items() if name != "scale"}
-    return {**config, "relative_position": rest}
+    if isinstance(relative, Mapping):
+        rest["relative_position"] = {name: value for name, value in relative.items() if name != "scale"}
+    return rest
 
 
 def _product(sizes: Sequence[Any]) -> int:
     return math.prod(size for size in sizes if isinstance(size, int))
 
 
-def _numbers(name: str, value: Any, limit: int, length: int) -> Iterator[tuple[str, int, int, str]]:
+def _numbers(name: str, value: Any, limit: int) -> Iterator[tuple[str, int, int, str]]:
     """Yield the integers and the lengths of lists in nested JSON."""
     if isinstance(value, int):
         yield name, value, limit, ""
     elif isinstance(value, Mapping):
         for key, child in value.items():
-            yield from _numbers(f"{name}: {key}", child, limit, length)
+            yield from _numbers(f"{name}: {key}", child, limit)
     elif isinstance(value, list):
-        yield name, len(value), length, " items"
+        yield name, len(value), limit, " items"
         for child in value:
-            yield from _numbers(name, child, limit, length)
+            yield from _numbers(name, child, limit)

@@ -28,8 +28,10 @@ export class OnnxAgent {
   /**
    * Draw an action for each actor of an observation, as in docs/protocol.md. Returns per action the `actors`
    * with their `choices`, `labels` and `probabilities`; `value` is then the return that the network predicts.
+   * Throws an Error that names the culprit for names that the spaces lack, and for rows of another length.
    */
   async act(observation) {
+    check(this.names.spaces, observation);
     const actorsOf = {};
     for (const name of Object.keys(this.names.spaces.actions)) actorsOf[name] = this.#actors(observation, name);
     const outputs = await this.session.run(this.#feeds(observation, actorsOf));
@@ -85,6 +87,35 @@ export class OnnxAgent {
     let rest = this.random();
     const choice = probabilities.findIndex((probability) => (rest -= probability) < 0);
     return choice < 0 ? probabilities.indexOf(Math.max(...probabilities)) : choice; // -1 by rounding
+  }
+}
+
+/** Throw an Error for names that `spaces` lacks, and for rows of another length: they would be ignored or mixed up. */
+function check(spaces, { entities, visible = {}, actions }) {
+  const types = Object.keys(spaces.entities);
+  checkNames("entities", Object.keys(entities), types);
+  checkNames("visible", Object.keys(visible), spaces.hidden ? types : []);
+  checkNames("actions", Object.keys(actions), Object.keys(spaces.actions));
+  for (const [name, rows] of Object.entries(entities))
+    checkRows(`entities: ${name}`, rows, spaces.entities[name], "features");
+  for (const [name, asked] of Object.entries(actions)) {
+    checkNames(`actions: ${name}`, Object.keys(asked), ["actors", "actor_types", "mask"]);
+    checkNames(`actions: ${name}: actor_types`, asked.actor_types ?? [], types);
+    checkRows(`actions: ${name}: mask`, asked.mask ?? [], spaces.actions[name].choices, "choices");
+  }
+}
+
+function checkNames(place, given, known) {
+  const unknown = given.find((name) => !known.includes(name));
+  if (unknown !== undefined)
+    throw new Error(`${place}: expected ${known.length ? `some of ${known.join(", ")}` : "none"}, got ${unknown}`);
+}
+
+function checkRows(place, rows, columns, what) {
+  const wrong = rows.findIndex((row) => row.length !== columns.length);
+  if (wrong >= 0) {
+    const got = rows[wrong].length ?? rows[wrong];
+    throw new Error(`${place}: row ${wrong}: expected ${columns.length} ${what} (${columns.join(", ")}), got ${got}`);
   }
 }
 

@@ -37,7 +37,7 @@ class FourierEncoder:
         Raises:
             ValueError: no entity type has one of the features; the message suggests the nearest name.
         """
-        known = list(dict.fromkeys(feature for features in entities.values() for feature in features))
+        known = dict.fromkeys(feature for features in entities.values() for feature in features)
         for feature in config.features:
             if feature not in known:
                 near = difflib.get_close_matches(feature, known, 1)
@@ -46,10 +46,11 @@ class FourierEncoder:
                     f"fourier: unknown feature: expected one of the entities' {', '.join(known)}, "
                     f"got {feature!r}{hint}"
                 )
-        self._columns = {
-            name: np.array([features.index(f) for f in config.features if f in features], np.int64)
-            for name, features in entities.items()
-        }
+        order = {feature: place for place, feature in enumerate(config.features)}
+        self._columns = {}
+        for name, features in entities.items():
+            own = sorted((order[f], column) for column, f in enumerate(features) if f in order)
+            self._columns[name] = np.array([column for _, column in own], np.int64)
         self._frequencies = 1.0 / np.array(config.wavelengths)
         #: Feature names by type, with the new ones behind the others.
         self.entities: dict[str, tuple[str, ...]] = {

@@ -15,6 +15,12 @@ from ..rogue_net.config import Translation
 DISTANCE = "distance to reference"
 
 
+def columns_of(wanted: tuple[str, ...], features: tuple[str, ...]) -> list[int] | None:
+    """Return the columns of the wanted features among `features`; None if one is missing."""
+    columns = {feature: column for column, feature in enumerate(features)}
+    return [columns[f] for f in wanted] if all(f in columns for f in wanted) else None
+
+
 class Translator:
     """Applies a `Translation` to the features of a batch.
 
@@ -35,19 +41,20 @@ class Translator:
             *(config.rotation_vector or ()),
             *((config.rotation_angle,) if config.rotation_angle else ()),
         )
+        known = {feature: column for column, feature in enumerate(reference)}
         for feature in (*config.position, *heading):
-            if feature not in reference:
+            if feature not in known:
                 raise ValueError(
                     f"translation: reference {config.reference!r}: unknown feature {feature!r}: expected"
                     f" one of {', '.join(reference)}"
                 )
         self.config = config
-        self._reference_columns = [reference.index(f) for f in config.position]
-        self._heading_columns = [reference.index(f) for f in heading]
+        self._reference_columns = [known[f] for f in config.position]
+        self._heading_columns = [known[f] for f in heading]
         self._columns = {
-            name: [features.index(f) for f in config.position]
+            name: columns
             for name, features in entities.items()
-            if name != config.reference and all(f in features for f in config.position)
+            if name != config.reference and (columns := columns_of(config.position, features)) is not None
         }
         self.entities = {
             name: (*features, DISTANCE) if config.add_distance and name in self._columns else features

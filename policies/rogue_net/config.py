@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Literal, TypeVar
@@ -36,14 +37,26 @@ def from_options(kind: type[_T], options: Mapping[str, Any]) -> _T:
     return kind(**options)
 
 
-def _tuples(config: Any, *names: str) -> None:
+def _tuples(place: str, config: Any, *names: str) -> None:
     """Lists, as they come from JSON and YAML, as tuples."""
     for name in names:
         value = getattr(config, name)
-        if isinstance(value, str):
-            raise TypeError(f"{name}: expected a list, got {value!r}. Use [{value!r}]")
-        if value is not None:
-            object.__setattr__(config, name, tuple(value))
+        if value is None and name == "rotation_vector":
+            continue
+        if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+            hint = f". Use [{value!r}]" if isinstance(value, str) else ""
+            raise TypeError(f"{place}: {name}: expected a list, got {value!r}{hint}")
+        items = tuple(value)
+        for item in items if name != "extent" else ():
+            if not isinstance(item, str):
+                raise TypeError(f"{place}: {name}: expected names, got {item!r}")
+        object.__setattr__(config, name, items)
+
+
+def _distinct(name: str, values: Sequence[Any]) -> None:
+    repeated = [value for value, count in Counter(values).items() if count > 1]
+    if repeated:
+        raise ValueError(f"{name}: expected each once, got {repeated[0]!r} more than once")
 
 
 def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
@@ -72,12 +85,12 @@ def retire_attention(config: Any) -> None:
     object.__setattr__(config, "attention", "auto")
 
 
-def _typed(config: Any, kind: type | tuple[type, ...], *names: str) -> None:
+def _typed(config: Any, kind: type | tuple[type, ...], *names: str, place: str = "") -> None:
     for name in names:
         value = getattr(config, name)
         if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
             wanted = "True or False" if kind is bool else "a number"
-            raise TypeError(f"{name}: expected {wanted}, got {value!r}")
+            raise TypeError(f"{place}{name}: expected {wanted}, got {value!r}")
 
 
 def _one_rotation(config: Any) -> None:
@@ -108,10 +121,12 @@ class Translation:
     network exactly invariant to moving (and turning) the whole scene."""
 
     def __post_init__(self) -> None:
-        _tuples(self, "position", "rotation_vector")
+        _tuples("translation", self, "position", "rotation_vector")
+        _typed(self, bool, "add_distance", "keep_reference", place="translation: ")
         _one_rotation(self)
         if not self.position:
             raise ValueError("translation: position: expected at least one feature, got none")
+        _distinct("translation: position", self.position)
         if (self.rotation_vector or self.rotation_angle) and len(self.position) != 2:
             raise ValueError(
                 f"translation: position: expected two features for a rotation, got {self.position}"
@@ -139,9 +154,6 @@ class FourierFeatures:
                 raise TypeError(f"fourier: {name}: expected a list, got {value!r}")
             if not value:
                 raise ValueError(f"fourier: {name}: expected at least one, got none")
-            repeated = [item for index, item in enumerate(value) if item in value[:index]]
-            if repeated:
-                raise ValueError(f"fourier: {name}: expected each once, got {repeated[0]!r} twice")
         for feature in self.features:
             if not isinstance(feature, str):
                 raise TypeError(f"fourier: features: expected names, got {feature!r}")
@@ -152,6 +164,8 @@ class FourierFeatures:
                 raise ValueError(f"fourier: wavelengths: expected finite numbers above 0, got {wavelength!r}")
         object.__setattr__(self, "features", tuple(self.features))
         object.__setattr__(self, "wavelengths", tuple(map(float, self.wavelengths)))
+        _distinct("fourier: features", self.features)
+        _distinct("fourier: wavelengths", self.wavelengths)
 
 
 @dataclass(frozen=True)
@@ -190,11 +204,15 @@ class RelativePosition:
     """Multiply relative values by this activation of a projection of the entity that is looked at."""
 
     def __post_init__(self) -> None:
-        _tuples(self, "extent", "position", "exclude", "rotation_vector")
-        _typed(self, (int, float), "scale")
-        _typed(self, bool, "per_entity_values", "key_projection", "value_projection")
-        _typed(self, bool, "per_entity_projections", "radial", "distance", "interpolate")
+        place = "relative_position"
+        flags = ("key_projection", "value_projection", "radial", "distance", "interpolate")
+        _tuples(place, self, "extent", "position", "exclude", "rotation_vector")
+        _typed(self, (int, float), "scale", place=f"{place}: ")
+        _typed(self, bool, "per_entity_values", "per_entity_projections", *flags, place=f"{place}: ")
         _one_rotation(self)
+        if not self.position:
+            raise ValueError("relative_position: position: expected at least one feature, got none")
+        _distinct("relative_position: position", self.position)
         _one_of("value_gate", self.value_gate, ("linear", "relu", "gelu", "sigmoid", None))
         wanted = (
             2 if self.radial and self.distance else 1 if self.radial or self.distance else len(self.position)
@@ -323,10 +341,11 @@ class RogueNetConfig:
                 raise ValueError(
                     f"n_head: expected a divisor of d_model {config.d_model}, got {config.n_head}"
                 )
-        if not self.separate_value_net and (self.value_d_model or self.value_n_layer or self.value_n_head):
-            raise ValueError(
-                "value_d_model, value_n_layer and value_n_head: expected separate_value_net=True, got False"
-            )
+        for name in ("value_d_model", "value_n_layer", "value_n_head"):
+            if not self.separate_value_net and getattr(self, name) is not None:
+                raise ValueError(
+                    f"{name}: expected separate_value_net=True with {name}={getattr(self, name)}, got False"
+                )
 
     def for_value(self) -> RogueNetConfig:
         """The options of the separate value network as those of a network of its own."""

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ..inputs.prepare import GLOBAL, Prepared
+from ..inputs.translation import columns_of
 from .config import RelativePosition
 from .normalization import InputNorm
 from .tensors import as_tensor
@@ -51,10 +52,11 @@ class RelativeEncoding(nn.Module):
         """`features`: the names of each type's features in the order of the columns."""
         super().__init__()
         self.config = config
+        excluded = _excluded(config, features)
         self._columns = {
-            name: [names.index(f) for f in config.position]
+            name: columns
             for name, names in features.items()
-            if name not in (*config.exclude, GLOBAL) and all(f in names for f in config.position)
+            if name not in excluded and (columns := columns_of(config.position, names)) is not None
         }
         if not self._columns:
             raise ValueError(
@@ -223,6 +225,22 @@ class RelativeEncoding(nn.Module):
             return [(low, 1.0)]
         part = distance - low
         return [(low, 1 - part), ((low + 1).clamp(max=last), part)]
+
+
+def _excluded(config: RelativePosition, features: Mapping[str, tuple[str, ...]]) -> set[str]:
+    """Return the types that take no part in the encoding.
+
+    Raises:
+        ValueError: `exclude` names a type that `features` lacks.
+    """
+    excluded = {*config.exclude, GLOBAL}
+    unknown = sorted(excluded - {*features, GLOBAL})
+    if unknown:
+        known = ", ".join(name for name in features if name != GLOBAL)
+        raise ValueError(
+            f"relative_position: exclude: unknown entity type {unknown[0]!r}: expected some of {known}"
+        )
+    return excluded
 
 
 def _with_length(offsets: Tensor) -> Tensor:

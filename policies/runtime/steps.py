@@ -63,7 +63,11 @@ class StepReader:
     def __init__(self, space: EntitySpace) -> None:
         self.space = space
         self._widths = [(name, len(features)) for name, features in space.entities.items()]
-        self._actions = [(name, action, action.mask_columns) for name, action in space.actions.items()]
+        self._actions = [
+            (name, action, action.mask_columns, len(action.mask_keys))
+            for name, action in space.actions.items()
+        ]
+        self._counts = len(space.spaces), len(self._widths), len(self._actions)
         self._num_globals = len(space.global_features)
         self._no_globals = np.zeros((1, 0), np.float32)
 
@@ -82,18 +86,24 @@ class StepReader:
     def _read(self, observation: Mapping[str, Any]) -> EntityBatch:
         given = observation["entities"] if self._widths else {}
         parts, hidden, globals_ = observation["actions"], {}, self._no_globals
-        if len(given) != len(self._widths) or len(parts) != len(self._actions):
+        counts = len(observation), len(given), len(parts)
+        if counts != self._counts:
             raise _Odd
         entities = {name: _ragged(_features(given[name], width)) for name, width in self._widths}
         if self._num_globals:
             globals_ = _features(_plain(observation["globals"], _FLOAT, 1).reshape(1, -1), self._num_globals)
         if self.space.hidden:
+            visible = observation["visible"]
+            if len(visible) != len(entities):
+                raise _Odd
             for name, rows in entities.items():
-                flags = _plain(observation["visible"][name], _FLAG, 1)
+                flags = _plain(visible[name], _FLAG, 1)
                 if len(flags) != len(rows.values):
                     raise _Odd
                 hidden[name] = RaggedArray.unchecked(_plain_flags(flags), rows.offsets)
-        actions = {name: _mask(parts[name], action, columns) for name, action, columns in self._actions}
+        actions = {
+            name: _mask(parts[name], action, columns, keys) for name, action, columns, keys in self._actions
+        }
         frames = None if self.space.frame is None else _frame(observation["frame"], self.space.frame)
         return EntityBatch(entities, globals_, actions, hidden, frames)
 
@@ -118,8 +128,10 @@ def _check_distinct(indices: NDArray[np.int64]) -> None:
         raise _Odd
 
 
-def _mask(part: Mapping[str, Any], action: ActionSpace, columns: int) -> ActionMask:
+def _mask(part: Mapping[str, Any], action: ActionSpace, columns: int, num_keys: int) -> ActionMask:
     """One action's part of an observation; `EntitySpace` says how it looks."""
+    if len(part) != num_keys:
+        raise _Odd
     if action.selects_entities:
         flags = _plain(part["mask"], _FLAG, 1)
         actors, actees = _plain(part["actors"], _INT, 1), _plain(part["actees"], _INT, 1)

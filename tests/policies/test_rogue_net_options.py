@@ -73,6 +73,8 @@ def test_sizes_may_be_integers_of_numpy(make_space):
         ({"pooling": "sum"}, ValueError, ["pooling", "'sum'"]),
         ({"attention": "flash"}, ValueError, ["attention", "'flash'"]),
         ({"value_d_model": 8}, ValueError, ["value_d_model", "separate_value_net=True"]),
+        ({"value_n_layer": 0}, ValueError, ["value_n_layer=0", "separate_value_net=True"]),
+        ({"value_n_head": 2}, ValueError, ["value_n_head=2", "separate_value_net=True"]),
         ({"separate_value_net": True, "value_n_head": 3}, ValueError, ["n_head", 3, "d_model", 16]),
         (
             {"translation": {"reference": "Boss", "position": ["x"]}},
@@ -85,6 +87,30 @@ def test_sizes_may_be_integers_of_numpy(make_space):
             ["translation", "'Food'", "feature 'z'"],
         ),
         ({"translation": {"reference": "Food", "position": []}}, ValueError, ["translation", "position"]),
+        *(
+            (
+                {"translation": {"reference": "Food", "position": ["x", "y"], flag: value}},
+                TypeError,
+                ["translation", flag, "True or False", repr(value)],
+            )
+            for flag, value in (("add_distance", "no"), ("keep_reference", "false"))
+        ),
+        *(
+            (
+                {"relative_position": {"extent": [1], "position": ["x"], **wrong}},
+                error,
+                ["relative_position", next(iter(wrong)), *facts],
+            )
+            for wrong, error, facts in (
+                ({"exclude": ["Foo"]}, ValueError, ["'Foo'", "Food"]),
+                ({"exclude": 3}, TypeError, ["list", 3]),
+                ({"exclude": None}, TypeError, ["list", None]),
+                ({"extent": 3}, TypeError, ["list", 3]),
+                ({"position": [3]}, TypeError, ["names", 3]),
+                ({"position": [], "extent": []}, ValueError, ["position", "at least one", "none"]),
+                ({"radial": "no"}, TypeError, ["True or False", "'no'"]),
+            )
+        ),
         (
             {"translation": {"reference": "Player", "position": ["x"], "rotation_angle": "angle"}},
             ValueError,

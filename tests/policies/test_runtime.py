@@ -296,6 +296,11 @@ def test_a_global_choice_is_a_member_too(tmp_path: Path) -> None:
         (lambda o: o["actions"].pop("mood"), ["'actions'", "'mood'"]),
         (lambda o: o.pop("entities"), ["observation", "'entities'"]),
         (lambda o: o["actions"]["mood"].update(mask=np.ones((2, 2), np.int8)), ["action 'mood'"]),
+        (lambda o: o.update(visible={"Cat": np.zeros(1, np.int8)}), ["observation", "'visible'"]),
+        (lambda o: o.update(globals=np.zeros(0, np.float32)), ["observation", "'globals'"]),
+        (lambda o: o.update(entity=o["entities"]), ["observation", "'entity'", "'entities'"]),
+        (lambda o: o["actions"]["go"].update(actees=np.zeros(1, np.int64)), ["action 'go'", "'actees'"]),
+        (lambda o: o["actions"]["mood"].update(actors=np.zeros(1, np.int64)), ["action 'mood'", "'actors'"]),
     ],
 )
 def test_a_wrong_observation_is_an_error_that_names_the_culprit(
@@ -310,8 +315,19 @@ def test_a_wrong_observation_is_an_error_that_names_the_culprit(
     }
     hunter.act(good)
     change(good)
-    with raises(ObservationError, *facts):
-        hunter.act(good)
+    for ask in (hunter.act, hunter.value):
+        with raises(ObservationError, *facts):
+            ask(good)
+
+
+def test_a_flag_of_an_unknown_type_is_an_error(tmp_path: Path) -> None:
+    space = make_space(2, ["move"], hidden=True)
+    agent, _ = make_pair(space, tmp_path)
+    (observation,) = make_observations(space, 1, 0)
+    agent.act(observation)
+    observation["visible"]["typ"] = np.zeros(1, np.int8)
+    with raises(ObservationError, "'visible'", "'typ'"):
+        agent.act(observation)
 
 
 def test_masks_and_actors_that_do_not_fit_are_errors(hunter: ez.runtime.Agent) -> None:

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from entitize import load_agent
+from entitize import RogueNet, load_agent
+from entitize.envs import Categorical, EntityActionSpace, EntitySpace, space_schema
 from entitize.policies import METADATA
-from entitize.trainers import PPO, CheckpointError, load_policy, read_checkpoint
+from entitize.trainers import PPO, CheckpointError, load_policy, read_checkpoint, write_checkpoint
 
 from facts import raises
 from fuzz_checkpoints import PAST_SELVES, Files, deep, networks, run, trained
@@ -132,7 +133,11 @@ def action(**options: Any) -> Callable[[dict[str, Any]], Any]:
         (option("d_model", 1024), ("1024",)),
         (option("n_layer", 60), ("blocks",)),
         (option("fourier", {"features": ["x"], "wavelengths": [float(i + 1) for i in range(60)] * 20}), ()),
+        (option("fourier", {"features": ["x"] * 10**5, "wavelengths": [1.0]}), ("features", 10**5)),
         (option("relative_position", {"extent": [1000] * 9, "position": ["x"] * 9}), ()),
+        (option("relative_position", {"extent": [1] * 65, "position": ["x"] * 65}), ("extent", 65)),
+        (option("relative_position", {"extent": [1] * 10**5, "position": []}), ("extent", 10**5)),
+        (option("translation", {"reference": "Robot", "position": ["x"] * 500}), ("position", "'x'")),
         (action(kind="Categorical", choices=10**7), ("Move", 10**7)),
         (action(kind="Categorical", choices=-(10**7)), ()),
         (action(kind="MultiCategorical", components={"a": 10**9}), ("Move", 10**9)),
@@ -161,6 +166,78 @@ def test_a_network_that_its_weights_do_not_justify(
     changed(sound[0][0], change).write(path)
     refused([load_agent, load_policy], path, *facts)
     refused([sound[1].restore], path)
+
+
+FEATURES = [f"f{i}" for i in range(80)]
+TWO_TYPES = {"A": [f"a{i}" for i in range(31)], "B": [f"b{i}" for i in range(30)]}
+SMALL = {"d_model": 4, "n_head": 2, "n_layer": 1}
+
+
+@pytest.mark.parametrize(
+    ("entities", "options"),
+    [
+        ({"A": FEATURES}, {"fourier": {"features": FEATURES, "wavelengths": [1.0, 2.0]}}),
+        ({"A": FEATURES}, {"translation": {"reference": "A", "position": FEATURES}}),
+        (
+            {"A": FEATURES},
+            {"relative_position": {"extent": [2], "position": FEATURES, "distance": True}},
+        ),
+        ({"A": ["x"]}, {"d_qk": 20_000}),
+        (
+            TWO_TYPES,
+            {**SMALL, "fourier": {"features": ["a0"], "wavelengths": [float(i + 1) for i in range(22)]}},
+        ),
+    ],
+)
+def test_networks_with_few_weights_for_long_options_are_read(
+    path: Path, entities: dict[str, list[str]], options: dict[str, Any]
+) -> None:
+    saved(path, entities, **options)
+    for reader in (load_agent, load_policy):
+        reader(path)
+
+
+def saved(path: Path, entities: dict[str, list[str]], **options: Any) -> Files:
+    """Write the checkpoint of a new network to `path`."""
+    space = EntitySpace(entities, EntityActionSpace({"move": Categorical(2)}))
+    net = RogueNet(space, space.actions, **options)
+    metadata = {"spaces": space_schema(space), "policy": {"class": "RogueNet", "config": net.config}}
+    return Files.read(write_checkpoint(path.parent, 16, {"policy": net.state_dict()}, metadata))
+
+
+def test_a_distance_with_more_wavelengths_than_its_weights_justify(path: Path) -> None:
+    entities = {f"t{i}": ["x"] for i in range(40)}
+    wavelengths = {"features": ["distance to reference"], "wavelengths": [1.0]}
+    files = saved(
+        path,
+        entities,
+        translation={"reference": "t0", "position": ["x"], "add_distance": True},
+        fourier=wavelengths,
+    )
+    more = {**wavelengths, "wavelengths": [i + 0.5 for i in range(5000)]}
+    changed(files, option("fourier", more)).write(path)
+    refused([load_agent, load_policy], path, "wavelengths", 39 * 5000)
+
+
+def test_a_very_long_name_of_a_feature_with_many_wavelengths(path: Path) -> None:
+    fourier = {"features": ["x" * 10**6], "wavelengths": [i + 0.5 for i in range(1000)]}
+    files = saved(path, {"A": ["x" * 10**6]}, fourier={**fourier, "wavelengths": [1.0]})
+    changed(files, option("fourier", fourier)).write(path)
+    refused([load_agent, load_policy], path, "fourier", 10**9)
+
+
+@pytest.mark.parametrize("name", ["fourier", "translation", "relative_position"])
+def test_very_many_features_that_options_name_take_no_long(path: Path, name: str) -> None:
+    features = [f"f{i}" for i in range(40_000)]
+    options: dict[str, Any] = {
+        "fourier": {"features": features, "wavelengths": [1.0]},
+        "translation": {"reference": "A", "position": features},
+        "relative_position": {"extent": [2], "position": features, "distance": True},
+    }
+    saved(path, {"A": features}, d_model=2, n_layer=0, **{name: options[name]})
+    start = time.perf_counter()
+    load_policy(path)
+    assert time.perf_counter() - start < SECONDS / 3
 
 
 def edited(content: bytes, edit: Callable[[dict[str, Any], bytearray], Any]) -> bytes:

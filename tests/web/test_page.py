@@ -113,6 +113,41 @@ def test_features_that_are_no_numbers_are_refused(browser: Browser, address: str
     assert "NaN" in str(browser.run(f"return (async () => {{ {program} }})()"))
 
 
+GOOD = {
+    "entities": {"Ship": [[10, 10]], "Star": [[3, 4], [5, 6]]},
+    "actions": {"move": {"actors": [0], "mask": [[True] * 5]}},
+}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "facts"),
+    [
+        ({"entities": {"Ship": [[10, 10]], "Stars": [[3, 4]]}}, ["entities", "Star,", "Stars"]),
+        ({"entities": {"Ship": [[10, 10]], "Star": [[3], [4, 5, 6]]}}, ["Star", "row 0", 2, "x, y", "got 1"]),
+        ({"entities": {"Ship": [[10, 10]], "Star": [3, 4]}}, ["Star", "row 0", "got 3"]),
+        ({"actions": {"moves": {"actors": [0]}}}, ["actions", "some of move", "got moves"]),
+        ({"actions": {"move": {"actor": [0]}}}, ["actions: move", "actors", "got actor"]),
+        ({"actions": {"move": {"actor_types": ["Shop"]}}}, ["actor_types", "Ship", "Shop"]),
+        (
+            {"actions": {"move": {"actors": [0, 1], "mask": [[True] * 4, [True] * 6]}}},
+            ["move", "mask", "row 0", 5, "stay", "got 4"],
+        ),
+        ({"visible": {"Ship": [0]}}, ["visible", "none", "Ship"]),
+    ],
+)
+def test_an_observation_of_another_space_is_refused(
+    wrong: dict[str, Any], facts: list[object], browser: Browser, address: str
+) -> None:
+    browser.open(f"{address}/index.html")
+    program = """const { OnnxAgent } = await import("./onnx_agent.js");
+        const agent = await OnnxAgent.load("agents/meteors");
+        return agent.act(observation).then(() => "no error", (error) => error.message);"""
+    ask = f"return (async (observation) => {{ {program} }})(arguments[0])"
+    assert browser.run(ask, GOOD) == "no error"
+    message = browser.run(ask, {**GOOD, **wrong})
+    assert all(str(fact) in message for fact in facts), message
+
+
 def played(browser: Browser, address: str, game: str, episodes: int) -> np.ndarray:
     """Scores of whole episodes in the browser."""
     browser.open(f"{address}/index.html?game={game}&episodes={episodes}")
