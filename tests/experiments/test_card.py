@@ -147,6 +147,18 @@ def test_the_environment_of_a_card_can_be_confirmed(tmp_path: Path, entitize: Co
     assert code == 2 and repr(name) in error
 
 
+@pytest.mark.parametrize("flags", [["--resume"], ["--config", "mine_sweeper", "--run"]])
+def test_no_run_goes_on_in_the_folder_of_a_card(
+    flags: list[str], trained: Path, tmp_path: Path, entitize: Command
+) -> None:
+    out = tmp_path / "a card"
+    code, _, error = entitize("card", trained, "--out", out, "--episodes", 2)
+    assert code == 0, error
+    code, _, error = entitize("train", *flags, out, "--ppo.total-timesteps", 48)
+    assert code == 2 and f"--init-from '{out}'" in error
+    assert not (out / "checkpoints").exists() and not (out / "metrics.jsonl").exists()
+
+
 def test_games_of_other_weights_are_left_out(
     tmp_path: Path, entitize: Command, caplog: pytest.LogCaptureFixture
 ) -> None:
