@@ -10,7 +10,7 @@ from typing import Any
 import tyro
 
 from ..datasets import DatasetError, EntityDataset, replay
-from ..experiments import EnvConfig, Pairs, UserError, make_environments, parse
+from ..experiments import EnvConfig, Pairs, UserError, check_at_least, make_environments, parse
 from ..experiments.config import check_names_no_code
 from ..experiments.errors import user_errors
 
@@ -32,6 +32,9 @@ class ReplayArguments:
     """Options of the environment, in addition to the recorded ones."""
     view: Pairs = field(default_factory=dict)
     """View that turns observations of a Gymnasium environment into entities (default: the recorded one)."""
+
+    def __post_init__(self) -> None:
+        check_at_least(self, 0, "tolerance")
 
 
 def main(arguments: Sequence[str]) -> int:
