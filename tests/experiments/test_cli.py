@@ -208,6 +208,17 @@ def test_a_run_goes_on_where_it_was(entitize: Run, trained: Path, tmp_path: Path
     assert read_run_config(run).ppo.total_timesteps == 64
 
 
+def test_a_run_whose_configuration_cannot_be_written_is_told(
+    entitize: Run, trained: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    (run / ".config.yaml.tmp").mkdir()  # in the way of the file that is written first: stops root, too
+    code, _, err = entitize("train", "--resume", run, "--ppo.total-timesteps", 64)
+    assert code == 2
+    assert re.search(mentions(f"{run} can't be written", "config.yaml"), err)
+
+
 def test_a_run_has_no_fewer_steps_than_it_took(entitize: Run, trained: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(trained, run)
