@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import tyro
@@ -65,5 +66,5 @@ def _environment(chosen: ReplayArguments, metadata: Mapping[str, Any]) -> EnvCon
             f" got {kwargs!r}, {view!r} and {lanes!r}"
         )
     if chosen.env is None:
-        check_names_no_code(chosen.data, [env, kwargs, view], f"--env {env}")
+        check_names_no_code(chosen.data, [env, kwargs, view], f"--env {quote(str(env))}")
     return EnvConfig(chosen.env or str(env), lanes, {**kwargs, **chosen.kwargs}, chosen.view or view)

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from shlex import quote
 
 from rich.console import Console
 
@@ -209,7 +210,8 @@ def _train(
 
 def _contains_a_run(run: Path) -> UserError:
     return UserError(
-        f"{run} contains a run already: continue it with --resume {run}, or name another with --run"
+        f"{run} contains a run already: continue it with --resume {quote(str(run))}, or name another with"
+        " --run"
     )
 
 
@@ -220,9 +222,10 @@ def _unwritable(run: Path, error: OSError) -> UserError:
 def _how_to_resume(run: Path) -> str:
     """Return the command that continues a run, or say that nothing was saved."""
     paths = checkpoint_paths(run / "checkpoints")
+    command = f"`entitize train --resume {quote(str(run))}`"
     if not paths:
-        return f"no checkpoint was written yet: `entitize train --resume {run}` starts again at step 0"
-    return f"`entitize train --resume {run}` continues from step {step_of(paths[-1]):,}"
+        return f"no checkpoint was written yet: {command} starts again at step 0"
+    return f"{command} continues from step {step_of(paths[-1]):,}"
 
 
 def _open(

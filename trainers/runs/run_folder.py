@@ -8,12 +8,12 @@ import json
 import math
 import os
 import platform
-import shlex
 import sys
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -236,7 +236,7 @@ class RunFolder:
         if (self.path / METADATA).is_file():
             raise CheckpointError(
                 f"{self.path}: expected a run folder, got a card: its {METADATA} has no state of a trainer."
-                f" Train its network in another folder, with --init-from {shlex.quote(str(self.path))}"
+                f" Train its network in another folder, with --init-from {quote(str(self.path))}"
             )
 
     def _check_had_none(self) -> None:
