@@ -58,6 +58,7 @@ def test_a_search_trains_reports_and_goes_on(entitize: Run, tmp_path: Path) -> N
     best = read_config(TrainConfig, folder / "best.yaml")
     assert best.ppo.learning_rate == study.best_params["ppo.learning_rate"]
     assert best.net.d_model == study.best_params["net.d_model"]
+    assert f"2 of 2 trials are finished in {folder}\n" in out and "runs are done" not in out
     assert f"entitize train --config '{folder / 'best.yaml'}'" in out
     code, _, err = entitize("train", "--config", folder / "best.yaml", "--run", tmp_path / "best")
     assert (code, err) == (0, "")
@@ -66,6 +67,7 @@ def test_a_search_trains_reports_and_goes_on(entitize: Run, tmp_path: Path) -> N
 
     code, out, _ = entitize(*command(folder, "--steps", "160", "--trials", "3"))
     assert code == 0 and "trial_000" not in out  # finished trials are not touched
+    assert f"3 of 3 trials are finished in {folder}\n" in out
     assert len(load_study(read_search(folder), folder).trials) == 3
     assert entitize("report", folder)[0] == 0
     assert "trial_002" in (folder / "report" / "report.md").read_text()
