@@ -102,6 +102,8 @@ def main(arguments: Sequence[str]) -> None:
             )
         except FileExistsError as error:
             raise UserError(str(error)) from error
+        except OSError as error:
+            raise UserError(f"{chosen.out} can't be written: {error}") from error
         except RuntimeError as error:
             if not chosen.bots:
                 raise

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import tyro
 
 from ..datasets import DatasetError, EntityDataset, replay
-from ..experiments import EnvConfig, Pairs, UserError, make_environments, parse
+from ..experiments import EnvConfig, Pairs, UserError, check_at_least, make_environments, parse
 from ..experiments.config import check_names_no_code
 from ..experiments.errors import user_errors
 
@@ -32,6 +33,9 @@ class ReplayArguments:
     """Options of the environment, in addition to the recorded ones."""
     view: Pairs = field(default_factory=dict)
     """View that turns observations of a Gymnasium environment into entities (default: the recorded one)."""
+
+    def __post_init__(self) -> None:
+        check_at_least(self, 0, "tolerance")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -62,5 +66,5 @@ def _environment(chosen: ReplayArguments, metadata: Mapping[str, Any]) -> EnvCon
             f" got {kwargs!r}, {view!r} and {lanes!r}"
         )
     if chosen.env is None:
-        check_names_no_code(chosen.data, [env, kwargs, view], f"--env {env}")
+        check_names_no_code(chosen.data, [env, kwargs, view], f"--env {quote(str(env))}")
     return EnvConfig(chosen.env or str(env), lanes, {**kwargs, **chosen.kwargs}, chosen.view or view)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from shlex import quote
 from typing import Annotated
 
 import tyro
@@ -64,7 +65,8 @@ def main(arguments: Sequence[str]) -> int:
         write_report(chosen.out, chosen.out / "report")
         print(chosen.out / "report" / "report.html")
         if (chosen.out / BEST).exists():
-            print(f"entitize train --config {chosen.out / BEST} trains the best configuration")
+            best = quote(str(chosen.out / BEST))
+            print(f"entitize train --config {best} trains the best configuration")
     return code
 
 

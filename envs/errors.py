@@ -45,17 +45,18 @@ class ConformanceError(AssertionError):
     """`check_entity_env` found an environment that breaks the rules of entity environments."""
 
 
-def whole_number(where: str, value: Any, least: int = 1) -> int:
-    """Return `value` if it is a whole number of at least `least`.
+def whole_number(where: str, value: Any, least: int = 1, most: int | None = None) -> int:
+    """Return `value` if it is a whole number of at least `least` and, if given, at most `most`.
 
     Raises:
         TypeError: it is something else than a whole number.
-        ValueError: it is less than `least`.
+        ValueError: it is out of this range.
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(f"{where}: expected a whole number, got {value!r}")
-    if value < least:
-        raise ValueError(f"{where}: expected at least {least}, got {value}")
+    if value < least or (most is not None and value > most):
+        wanted = f"at least {least}" if most is None else f"{least} to {most}"
+        raise ValueError(f"{where}: expected {wanted}, got {value}")
     return int(value)
 
 

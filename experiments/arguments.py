@@ -93,10 +93,16 @@ def named_values(metavar: str, read: Callable[[str], Any], show: Callable[[Any],
     """
 
     def from_words(words: list[str]) -> dict[str, Any]:
+        values = {}
         for word in words:
-            if "=" not in word:
+            name, equals, text = word.partition("=")
+            if not equals:
                 raise ValueError(f"expected {metavar.lower()}, got {word!r}")
-        return {name: read(value) for name, value in (word.split("=", 1) for word in words)}
+            try:
+                values[name] = read(text)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from error
+        return values
 
     return tyro.constructors.PrimitiveConstructorSpec(
         nargs="*",
@@ -134,12 +140,21 @@ Names = Annotated[
         str_from_instance=list,
     ),
 ]
+
+
+def _values(text: str) -> list[Any]:
+    words = text.split(",")
+    if not all(map(str.strip, words)):  # YAML would read it as null
+        raise ValueError(f"expected values separated by commas, got {text!r}")
+    return [yaml_value(word) for word in words]
+
+
 #: Lists of values on the command line: `--vary width=6,12 nmines=5,20`, values as in YAML.
 Series = Annotated[
     dict[str, Any],
     named_values(
         "NAME=VALUE,VALUE",
-        read=lambda text: [yaml_value(value) for value in text.split(",")],
+        read=_values,
         show=lambda values: ",".join(map(str, values)),
     ),
 ]

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import torch
@@ -55,8 +56,8 @@ import entitize as ez
 agent = ez.load_agent("{folder}")
 ```
 
-On the command line: `entitize play {folder}{flag}` writes a video, `entitize eval {folder}{flag}` plays
-whole episodes, `entitize train --init-from {folder}` continues training.{confirm}
+On the command line: `entitize play {quoted}{flag}` writes a video, `entitize eval {quoted}{flag}` plays
+whole episodes, `entitize train --init-from {quoted}` continues training.{confirm}
 
 ## Evaluation
 
@@ -135,6 +136,7 @@ def write_card(
         title=title,
         training=training,
         folder=out.resolve().name,
+        quoted=quote(out.resolve().name),
         rows="\n".join(rows),
         matches=_matches(run, checkpoint),
         config=RUN_CONFIG,
@@ -181,7 +183,7 @@ def _of_environments(trained_in: EnvConfig, evaluated_in: str, protocol: str) ->
     return {
         "env": trained_in.id,
         "options": ", ".join(options) or "none",
-        "flag": f" --env.id {evaluated_in}" if is_code else "",
+        "flag": f" --env.id {quote(evaluated_in)}" if is_code else "",
         "confirm": " `--env.id` confirms that the code of the environment may run." if is_code else "",
         "exception": f", but for the environment: {evaluated_in} is that of the evaluation"
         if is_elsewhere

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any, Literal, get_args
 
 import tyro
@@ -178,7 +179,7 @@ def read_run_config(run: Path, env: EnvChoice | None = None) -> TrainConfig:
         if env.id is None and is_card(run):
             named = [data.get("env"), data.get("eval")]
             id_ = value_of(data, "env.id") or "ENVIRONMENT"
-            check_names_no_code(run / RUN_CONFIG, named, f"--env.id {id_}")
+            check_names_no_code(run / RUN_CONFIG, named, f"--env.id {quote(str(id_))}")
         data = _with_environment(run, data, env)
         _check_network(run, data)
     return _as_config(run, data)

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from shlex import quote
 
 from rich.console import Console
 
@@ -137,7 +138,7 @@ def _locked(run: Path, ranks: Ranks, track: TrackerName | None) -> Iterator[RunF
         except OSError as error:
             if run.is_file():
                 raise UserError(f"{run} is not a folder") from error
-            raise UserError(f"{run} can't be written: {error}") from error
+            raise _unwritable(run, error) from error
         yield folder
 
 
@@ -159,7 +160,10 @@ def _train(
     is_over = max_seconds is not None and trainer.elapsed_seconds >= max_seconds
     is_over |= trainer.step >= config.ppo.total_timesteps
     if trainer.ranks.is_first and not is_over:  # or else it would claim options that nothing was trained with
-        replace_file(run / RUN_CONFIG, to_yaml(config).encode())
+        try:
+            replace_file(run / RUN_CONFIG, to_yaml(config).encode())
+        except OSError as error:
+            raise _unwritable(run, error) from error
     if is_over:
         more = "higher --ppo.total-timesteps" + (" and --max-minutes" if max_seconds is not None else "")
         console.print(f"{run} has been trained to its end: {more} would continue it", soft_wrap=True)
@@ -206,16 +210,22 @@ def _train(
 
 def _contains_a_run(run: Path) -> UserError:
     return UserError(
-        f"{run} contains a run already: continue it with --resume {run}, or name another with --run"
+        f"{run} contains a run already: continue it with --resume {quote(str(run))}, or name another with"
+        " --run"
     )
+
+
+def _unwritable(run: Path, error: OSError) -> UserError:
+    return UserError(f"{run} can't be written: {error}")
 
 
 def _how_to_resume(run: Path) -> str:
     """Return the command that continues a run, or say that nothing was saved."""
     paths = checkpoint_paths(run / "checkpoints")
+    command = f"`entitize train --resume {quote(str(run))}`"
     if not paths:
-        return f"no checkpoint was written yet: `entitize train --resume {run}` starts again at step 0"
-    return f"`entitize train --resume {run}` continues from step {step_of(paths[-1]):,}"
+        return f"no checkpoint was written yet: {command} starts again at step 0"
+    return f"{command} continues from step {step_of(paths[-1]):,}"
 
 
 def _open(
@@ -243,6 +253,6 @@ def _open(
     except FileExistsError as error:
         raise _contains_a_run(run) from error
     except OSError as error:
-        raise UserError(f"{run} can't be written: {error}") from error
+        raise _unwritable(run, error) from error
     except (CheckpointError, RankError, ValueError) as error:
         raise UserError(str(error)) from error

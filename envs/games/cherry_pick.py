@@ -11,6 +11,7 @@ from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
 from ..actions import ActionMask, EntityActionSpace, SelectEntity
 from ..batch.entity_batch import EntityBatch
+from ..errors import whole_number
 from ..randomness import uniform
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv
@@ -48,15 +49,14 @@ class CherryPickVectorEnv(NativeVectorEnv):
         num_cherries: how many cherries there are at the start, at least 2.
 
     Raises:
+        TypeError: a number that is no whole number.
         ValueError: fewer cherries.
     """
 
     state_names: ClassVar[tuple[str, ...]] = ("_qualities", "_counts")
 
     def __init__(self, num_envs: int = 1, *, num_cherries: int = 32, render_mode: str | None = None) -> None:
-        if num_cherries < 2:
-            raise ValueError(f"num_cherries: expected at least 2, got {num_cherries}")
-        self.num_cherries = num_cherries
+        self.num_cherries = whole_number("num_cherries", num_cherries, 2)
         actions = EntityActionSpace({"Pick Cherry": SelectEntity()})
         space = EntitySpace({"Cherry": ["quality"], "Player": []}, actions)
         super().__init__(space, num_envs, render_mode=render_mode)

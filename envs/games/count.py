@@ -10,6 +10,7 @@ from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
 from ..actions import ActionMask, Categorical, EntityActionSpace
 from ..batch.entity_batch import EntityBatch
+from ..errors import whole_number
 from ..randomness import below, draw_first
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv
@@ -36,6 +37,7 @@ class CountVectorEnv(NativeVectorEnv):
         masked_choices: how many numbers of beans there can be, 1 to 10.
 
     Raises:
+        TypeError: a number that is no whole number.
         ValueError: another `masked_choices`.
     """
 
@@ -44,9 +46,7 @@ class CountVectorEnv(NativeVectorEnv):
     def __init__(
         self, num_envs: int = 1, *, masked_choices: int = _NUM_CHOICES, render_mode: str | None = None
     ) -> None:
-        if not 1 <= masked_choices <= _NUM_CHOICES:
-            raise ValueError(f"masked_choices: expected 1 to {_NUM_CHOICES}, got {masked_choices}")
-        self.masked_choices = masked_choices
+        self.masked_choices = whole_number("masked_choices", masked_choices, 1, _NUM_CHOICES)
         actions = EntityActionSpace({"count": Categorical(_NUM_CHOICES)})
         super().__init__(EntitySpace({"Player": [], "Bean": []}, actions), num_envs, render_mode=render_mode)
         self._beans = np.zeros(num_envs, np.int64)

@@ -10,6 +10,7 @@ from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
 from ..actions import EntityActionSpace, GlobalCategorical
 from ..batch.entity_batch import EntityBatch
+from ..errors import whole_number
 from ..randomness import below
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv
@@ -34,15 +35,14 @@ class MaskedBanditVectorEnv(NativeVectorEnv):
         num_arms: how many arms there are, 2 to 30.
 
     Raises:
+        TypeError: a number that is no whole number.
         ValueError: another number of arms.
     """
 
     state_names: ClassVar[tuple[str, ...]] = ("_open", "_best")
 
     def __init__(self, num_envs: int = 1, *, num_arms: int = 4, render_mode: str | None = None) -> None:
-        if not 2 <= num_arms <= 30:
-            raise ValueError(f"num_arms: expected 2 to 30, got {num_arms}")
-        self.num_arms = num_arms
+        self.num_arms = whole_number("num_arms", num_arms, 2, 30)
         actions = EntityActionSpace({"Pull": GlobalCategorical([f"arm {i}" for i in range(num_arms)])})
         super().__init__(EntitySpace({}, actions, ["open arms"]), num_envs, render_mode=render_mode)
         self._open = np.zeros((num_envs, num_arms), bool)

@@ -24,7 +24,7 @@ from ..actions import (
 )
 from ..batch.resolve import Observation
 from ..env import EntityEnv, Transition
-from ..errors import check_render_mode, reset_option
+from ..errors import check_render_mode, reset_option, whole_number
 from ..spaces import EntitySpace
 
 Cell = tuple[int, int]  # (x, y)
@@ -67,6 +67,7 @@ class MineSweeper(EntityEnv):
         render_mode: "rgb_array" for pictures.
 
     Raises:
+        TypeError: a number that is no whole number.
         ValueError: a size that makes no game, or a state that is not one of this map.
     """
 
@@ -84,13 +85,10 @@ class MineSweeper(EntityEnv):
         state: Mapping[str, Any] | None = None,
         render_mode: str | None = None,
     ) -> None:
-        if min(width, height, nmines, nrobots, max_steps) < 1 or cooldown_period < 0:
-            raise ValueError(
-                "MineSweeper: expected positive width, height, nmines, nrobots and max_steps, and a"
-                " cooldown_period"
-                f" that is not negative, got {width}, {height}, {nmines}, {nrobots}, {max_steps} and"
-                f" {cooldown_period}"
-            )
+        counts = {"width": width, "height": height, "nmines": nmines, "nrobots": nrobots}
+        for name, count in {**counts, "max_steps": max_steps}.items():
+            whole_number(f"MineSweeper: {name}", count)
+        whole_number("MineSweeper: cooldown_period", cooldown_period, 0)
         if nmines + nrobots > width * height:
             raise ValueError(
                 f"MineSweeper: {nmines} mines and {nrobots} robots do not fit: expected at most"

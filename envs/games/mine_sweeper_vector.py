@@ -37,6 +37,7 @@ class MineSweeperVectorEnv(NativeVectorEnv):
             `reset(options={"state": …})` for their next episode.
 
     Raises:
+        TypeError: a number that is no whole number.
         ValueError: a size that makes no game, or a state that is not one of this map.
     """
 

@@ -11,6 +11,7 @@ from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
 from ..actions import Categorical, EntityActionSpace
 from ..batch.entity_batch import EntityBatch
+from ..errors import positive_number, whole_number
 from ..randomness import uniform
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv
@@ -64,6 +65,7 @@ class MinefieldVectorEnv(NativeVectorEnv):
         render_mode: "rgb_array" for pictures.
 
     Raises:
+        TypeError: an option that is no number, or a count that is no whole one.
         ValueError: a negative number of mines, or a width that is not positive.
     """
 
@@ -80,9 +82,8 @@ class MinefieldVectorEnv(NativeVectorEnv):
         width: float = 200.0,
         render_mode: str | None = None,
     ) -> None:
-        if max_mines < 0:
-            raise ValueError(f"max_mines: expected at least 0, got {max_mines}")
-        if not 0 < width < math.inf:
+        whole_number("max_mines", max_mines, 0)
+        if not positive_number("width", width) < math.inf:
             raise ValueError(f"width: expected a positive number, got {width}")
         actions = EntityActionSpace({"move": Categorical(["turn left", "move forward", "turn right"])})
         entities = {

@@ -10,6 +10,7 @@ from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
 from ..actions import Categorical, EntityActionSpace
 from ..batch.entity_batch import EntityBatch
+from ..errors import whole_number
 from ..randomness import uniform
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv
@@ -53,10 +54,8 @@ class MoveToOriginVectorEnv(NativeVectorEnv):
             }
         )
         features = ["x_pos", "y_pos", "x_velocity", "y_velocity", "step"]
-        if max_steps < 1:
-            raise ValueError(f"max_steps: expected at least 1, got {max_steps}")
         super().__init__(EntitySpace({"Spaceship": features}, actions), num_envs, render_mode=render_mode)
-        self.episode_length = max_steps
+        self.episode_length = whole_number("max_steps", max_steps)
         self.ships = np.zeros((num_envs, 4))  # position, velocity
         self._offsets = even_offsets(num_envs, 1)
 

@@ -40,6 +40,7 @@ class MultiSnakeVectorEnv(SnakeBoards):
         render_mode: "rgb_array" for pictures.
 
     Raises:
+        TypeError: a number that is no whole number.
         ValueError: an option out of its range, or a board too small for all snakes and their food.
     """
 

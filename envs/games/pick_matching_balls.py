@@ -10,6 +10,7 @@ from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
 from ..actions import ActionMask, EntityActionSpace, SelectEntity
 from ..batch.entity_batch import EntityBatch
+from ..errors import whole_number
 from ..randomness import below
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv
@@ -44,6 +45,7 @@ class PickMatchingBallsVectorEnv(NativeVectorEnv):
         randomize: whether the number of balls is random, uniform from 3 to `max_balls`.
 
     Raises:
+        TypeError: a number that is no whole number.
         ValueError: fewer balls.
     """
 
@@ -58,9 +60,7 @@ class PickMatchingBallsVectorEnv(NativeVectorEnv):
         randomize: bool = False,
         render_mode: str | None = None,
     ) -> None:
-        if max_balls < _MIN_BALLS:
-            raise ValueError(f"max_balls: expected at least {_MIN_BALLS}, got {max_balls}")
-        self.max_balls = max_balls
+        self.max_balls = whole_number("max_balls", max_balls, _MIN_BALLS)
         self.one_hot = bool(one_hot)
         self.randomize = bool(randomize)
         actions = EntityActionSpace({"Pick Ball": SelectEntity()})

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...ragged.compiled import compiled
+from ..errors import whole_number
 from ..randomness import below
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv
@@ -39,6 +40,7 @@ class SnakeBoards(NativeVectorEnv):
     """The boards of `num_games` games of snakes. Abstract: a lane may be a game, or a snake.
 
     Raises:
+        TypeError: a number that is no whole number.
         ValueError: an option out of its range, or a board too small for all snakes and their food.
     """
 
@@ -57,12 +59,9 @@ class SnakeBoards(NativeVectorEnv):
         max_steps: int,
         render_mode: str | None,
     ) -> None:
-        if not 1 <= num_snakes <= MOST_SNAKES:
-            raise ValueError(f"num_snakes: expected 1 to {MOST_SNAKES}, got {num_snakes}")
-        if max_snake_length < 2:
-            raise ValueError(f"max_snake_length: expected at least 2, got {max_snake_length}")
-        if not 1 <= board_size <= 100:
-            raise ValueError(f"board_size: expected 1 to 100, got {board_size}")
+        whole_number("num_snakes", num_snakes, 1, MOST_SNAKES)
+        whole_number("max_snake_length", max_snake_length, 2)
+        whole_number("board_size", board_size, 1, 100)
         if num_snakes * (max_snake_length + 1) > board_size**2:
             raise ValueError(
                 f"{num_snakes} snakes of length {max_snake_length} and their food do not fit: expected"

@@ -13,6 +13,7 @@ from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
 from ..actions import Categorical, EntityActionSpace
 from ..batch.entity_batch import EntityBatch
+from ..errors import whole_number
 from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native_arrays import Flags, Floats, Ints, Pixels, Words, free_choice
@@ -22,6 +23,7 @@ from .snake_boards import (
     ALIVE,
     ENDED,
     GONE,
+    MOST_SNAKES,
     MOVES,
     SnakeBoards,
     creep,
@@ -61,6 +63,7 @@ class SnakeLanesVectorEnv(SnakeBoards):
             lane's picture is that of its game.
 
     Raises:
+        TypeError: a number that is no whole number.
         ValueError: an option out of its range, or a board too small for all snakes and their food.
     """
 
@@ -74,7 +77,7 @@ class SnakeLanesVectorEnv(SnakeBoards):
         max_steps: int = 180,
         render_mode: str | None = None,
     ) -> None:
-        if num_snakes > 0 and num_envs % num_snakes:
+        if num_envs % whole_number("num_snakes", num_snakes, 1, MOST_SNAKES):
             raise ValueError(
                 f"num_envs (the number of snakes): expected a multiple of num_snakes = {num_snakes},"
                 f" got {num_envs}"
@@ -84,7 +87,7 @@ class SnakeLanesVectorEnv(SnakeBoards):
         super().__init__(
             EntitySpace(entities, actions, global_features=["step"]),
             num_envs,
-            num_envs // max(num_snakes, 1),
+            num_envs // num_snakes,
             num_snakes=num_snakes,
             board_size=board_size,
             max_snake_length=max_snake_length,
@@ -166,7 +169,7 @@ def make_vec(num_envs: int = 2, num_workers: int = 0, **options: Any) -> EntityV
 
     Options as for `SnakeLanesVectorEnv`.
     """
-    lanes_per_game = max(1, options.get("num_snakes", 2))
+    lanes_per_game = whole_number("num_snakes", options.get("num_snakes", 2), 1, MOST_SNAKES)
     return share_lanes(SnakeLanesVectorEnv, num_envs, num_workers, lanes_per_game=lanes_per_game, **options)
 
 

@@ -60,7 +60,8 @@ class NativeVectorEnv(EntityVectorEnv):
         all_lanes: int64 (num_envs,), 0 to num_envs - 1, for `_look(None)`.
 
     Raises:
-        ValueError: `num_envs` or `max_steps` is less than 1, or there is no such `render_mode`.
+        TypeError: `num_envs` or `max_steps` is no whole number.
+        ValueError: one of them is less than 1, or there is no such `render_mode`.
     """
 
     #: The attributes, all arrays, on which a game's future depends beside `random_state` and `steps`.
@@ -75,12 +76,10 @@ class NativeVectorEnv(EntityVectorEnv):
         render_mode: str | None = None,
     ) -> None:
         self.num_envs = whole_number("num_envs", num_envs)
-        if max_steps is not None and max_steps < 1:
-            raise ValueError(f"max_steps: expected at least 1, got {max_steps}")
         check_render_mode(type(self).__name__, render_mode, self.metadata["render_modes"])
         self.single_observation_space = space
         self.single_action_space = space.actions
-        self.max_steps = max_steps
+        self.max_steps = None if max_steps is None else whole_number("max_steps", max_steps)
         self.render_mode = render_mode
         self.random_state = np.zeros((num_envs, STATE_WORDS), np.uint64)
         self.steps = np.zeros(num_envs, np.int64)

@@ -254,7 +254,9 @@ class RunQueue:
         if self._signals:
             self.view.report("stopped; the same command continues")
             return 130
-        self.view.report(f"{len(self.view.done)} of {len(self.view.jobs)} runs are done in {self.directory}")
+        if self.source is None:  # which has jobs of earlier calls, too
+            done, total = len(self.view.done), len(self.view.jobs)
+            self.view.report(f"{done} of {total} runs are done in {self.directory}")
         for job in self.failed:
             self.view.report(f"{job.name} failed; its log is {job.folder(self.directory) / LOG}")
         return 1 if self.failed else 0

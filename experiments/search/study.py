@@ -53,7 +53,9 @@ def run_search(settings: SearchSettings, directory: Path, *, trials: int, proces
             queue = RunQueue(
                 jobs, directory, processes=processes, device=device, console=console, source=source
             )
-            return queue.run()
+            if (code := queue.run()) != 130:
+                source.report()
+            return code
     except RunLockedError as error:
         raise UserError(f"{error}. One process searches in a folder: use --jobs") from error
     except (SQLAlchemyError, OptunaError) as error:
@@ -125,6 +127,7 @@ class TrialSource:
     ) -> None:
         self.settings, self.directory, self.study, self.console = settings, directory, study, console
         self.pause = pause
+        self._wanted = trials
         self._running: dict[int, list[TrainingJob]] = {}
         self._finished: set[str] = set()
         self._given_up: set[str] = set()
@@ -263,6 +266,14 @@ class TrialSource:
 
     def _trial_of(self, job: TrainingJob) -> tuple[int, list[TrainingJob]]:
         return next((number, jobs) for number, jobs in self._running.items() if job in jobs)
+
+    def report(self) -> None:
+        """Print how many trials are finished, those of earlier commands in the folder included."""
+        states = [trial.state for trial in self.study.get_trials(deepcopy=False)]
+        counted = sum(state in _COUNTED for state in states)
+        line = f"{counted} of {max(counted, self._wanted)} trials are finished in {self.directory}"
+        counts = {"pruned": states.count(TrialState.PRUNED), "failed": states.count(TrialState.FAIL)}
+        self._say(", ".join([line, *(f"{count} {name}" for name, count in counts.items() if count)]))
 
     def _say(self, line: str) -> None:
         self.console.print(line, highlight=False, soft_wrap=True, markup=False)

@@ -130,8 +130,8 @@ def test_random_starts_put_everything_on_cells_of_its_own(seed: int) -> None:
 @pytest.mark.parametrize(
     ("options", "facts"),
     [
-        ({"width": 0}, ("width", "positive")),
-        ({"cooldown_period": -1}, ("cooldown_period", "negative")),
+        ({"width": 0}, ("width", 1, 0)),
+        ({"cooldown_period": -1}, ("cooldown_period", 0, -1)),
         (
             {"width": 2, "height": 2, "nmines": 3, "nrobots": 2},
             ("3 mines", "2 robots", "2 x 2"),

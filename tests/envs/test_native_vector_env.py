@@ -190,7 +190,7 @@ def test_a_game_out_of_order_says_what_it_needs() -> None:
         ),
         ("MultiSnake/lanes", {"num_snakes": 4}, ("num_snakes", 4, 6)),
         ("MultiSnake/lanes", {"num_snakes": 0}, ("num_snakes", "1 to 8", 0)),
-        ("MineSweeper", {"width": 0}, ("width", "positive")),
+        ("MineSweeper", {"width": 0}, ("width", 1, 0)),
     ],
 )
 def test_impossible_native_games_are_refused(

@@ -369,3 +369,25 @@ def test_impossible_options_are_refused(
 ) -> None:
     with raises(ValueError, *facts):
         ez.make_vec(name, 2, **options)
+
+
+@pytest.mark.parametrize("value", ["x", 2.5, float("nan"), True])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("CherryPick", ("num_cherries",)),
+        ("Count", ("masked_choices",)),
+        ("MaskedBandit", ("num_arms",)),
+        ("MineSweeper", ("width", "height", "nmines", "nrobots", "cooldown_period", "max_steps")),
+        ("Minefield", ("max_mines", "max_steps")),
+        ("MoveToOrigin", ("max_steps",)),
+        ("MultiSnake", ("board_size", "num_snakes", "max_snake_length", "max_steps")),
+        ("MultiSnake/lanes", ("board_size", "num_snakes", "max_snake_length", "max_steps")),
+        ("PickMatchingBalls", ("max_balls",)),
+        ("TreasureHunt", ("max_steps",)),
+    ],
+)
+def test_counts_are_whole_numbers(name: str, options: tuple[str, ...], value: object) -> None:
+    for option in options:
+        with raises(TypeError, f"{option}: expected a whole number", repr(value)):
+            ez.make_vec(name, 2, **{option: value})

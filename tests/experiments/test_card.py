@@ -133,7 +133,7 @@ def test_a_card_runs_no_code_that_it_names(
 
 
 def test_the_environment_of_a_card_can_be_confirmed(tmp_path: Path, entitize: Command) -> None:
-    name, run, out = "entitize.envs.games.count:Count", tmp_path / "run", tmp_path / "card"
+    name, run, out = "entitize.envs.games.count:Count", tmp_path / "run", tmp_path / "a card"
     small = ["--env.num-envs", 2, "--ppo.num-steps", 4, "--ppo.total-timesteps", 8, "--net.d-model", 8]
     for words in (
         ["train", "--env.id", name, "--run", run, *small],
@@ -142,9 +142,25 @@ def test_the_environment_of_a_card_can_be_confirmed(tmp_path: Path, entitize: Co
     ):
         code, _, error = entitize(*words)
         assert code == 0, error
-    assert f"entitize play card --env.id {name}" in (out / "README.md").read_text()
+    assert f"entitize play 'a card' --env.id {name}" in (out / "README.md").read_text()
     code, _, error = entitize("eval", out, "--episodes", 2)
     assert code == 2 and repr(name) in error
+    config = out / "config.yaml"
+    config.write_text(config.read_text().replace(name, "os:system; reboot"))
+    code, _, error = entitize("eval", out, "--episodes", 2)
+    assert code == 2 and "--env.id 'os:system; reboot'" in error
+
+
+@pytest.mark.parametrize("flags", [["--resume"], ["--config", "mine_sweeper", "--run"]])
+def test_no_run_goes_on_in_the_folder_of_a_card(
+    flags: list[str], trained: Path, tmp_path: Path, entitize: Command
+) -> None:
+    out = tmp_path / "a card"
+    code, _, error = entitize("card", trained, "--out", out, "--episodes", 2)
+    assert code == 0, error
+    code, _, error = entitize("train", *flags, out, "--ppo.total-timesteps", 48)
+    assert code == 2 and f"--init-from '{out}'" in error
+    assert not (out / "checkpoints").exists() and not (out / "metrics.jsonl").exists()
 
 
 def test_games_of_other_weights_are_left_out(

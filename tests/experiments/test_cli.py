@@ -182,13 +182,13 @@ def test_an_environment_that_fails_ends_training_with_a_sentence(
 ) -> None:
     gymnasium.register("Burning-v0", Burning)
     try:
-        code, _, error = entitize("train", *small, "--env.id", "Burning-v0", "--run", tmp_path / "run")
+        code, _, error = entitize("train", *small, "--env.id", "Burning-v0", "--run", tmp_path / "my run")
     finally:
         del gymnasium.registry["Burning-v0"]
     assert code == 2
     assert re.search(mentions("Burning", "RuntimeError", "the board is on fire"), error)
     assert re.search(mentions("raised at", "test_cli.py", "_step"), error)
-    assert re.search(mentions(f"entitize train --resume {tmp_path / 'run'}", 0), error)
+    assert re.search(mentions(f"`entitize train --resume '{tmp_path / 'my run'}'`", 0), error)
 
 
 def test_a_time_limit_stops_training(entitize: Run, small: tuple[str, ...], tmp_path: Path) -> None:
@@ -206,6 +206,17 @@ def test_a_run_goes_on_where_it_was(entitize: Run, trained: Path, tmp_path: Path
     assert re.search(mentions("resumed", 32), out)
     assert steps(run) == [16, 32, 48, 64]
     assert read_run_config(run).ppo.total_timesteps == 64
+
+
+def test_a_run_whose_configuration_cannot_be_written_is_told(
+    entitize: Run, trained: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    (run / ".config.yaml.tmp").mkdir()  # in the way of the file that is written first: stops root, too
+    code, _, err = entitize("train", "--resume", run, "--ppo.total-timesteps", 64)
+    assert code == 2
+    assert re.search(mentions(f"{run} can't be written", "config.yaml"), err)
 
 
 def test_a_run_has_no_fewer_steps_than_it_took(entitize: Run, trained: Path, tmp_path: Path) -> None:
@@ -262,11 +273,12 @@ def test_a_signal_ends_training_after_the_update_with_a_checkpoint(
         return collect(self)
 
     monkeypatch.setattr(ez.PPO, "collect", interrupted)
-    code, out, _ = entitize("train", *small, "--run", tmp_path / "run", "--ppo.total-timesteps", 64)
+    run = tmp_path / "my run"
+    code, out, _ = entitize("train", *small, "--run", run, "--ppo.total-timesteps", 64)
     assert code == 130
-    assert re.search(mentions(f"--resume {tmp_path / 'run'}", 16), out)
-    assert steps(tmp_path / "run") == [16]
-    assert (tmp_path / "run" / "checkpoints" / "step_000000000016").is_dir()
+    assert re.search(mentions(f"`entitize train --resume '{run}'`", 16), out)
+    assert steps(run) == [16]
+    assert (run / "checkpoints" / "step_000000000016").is_dir()
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
 
 
@@ -301,12 +313,15 @@ def test_another_environment_has_none_of_the_options_of_evaluation(
     assert (code, err) == (0, "") and "run[lr=0.1]" in out
 
 
-def test_a_finished_run_is_not_written_over(entitize: Run, small: tuple[str, ...], trained: Path) -> None:
-    before = (trained / "config.yaml").read_text()
-    code, _, err = entitize("train", *small, "--run", trained, "--ppo.total-timesteps", 16)
+def test_a_finished_run_is_not_written_over(
+    entitize: Run, small: tuple[str, ...], trained: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "my run"
+    shutil.copytree(trained, run)
+    code, _, err = entitize("train", *small, "--run", run, "--ppo.total-timesteps", 16)
     assert code == 2
-    assert re.search(mentions(str(trained), f"--resume {trained}", "--run"), err)
-    assert (trained / "config.yaml").read_text() == before
+    assert re.search(mentions(str(run), f"--resume '{run}'", "--run"), err)
+    assert (run / "config.yaml").read_text() == (trained / "config.yaml").read_text()
 
 
 def test_options_of_the_environment_add_to_those_of_the_file(entitize: Run, tmp_path: Path) -> None:

@@ -145,6 +145,10 @@ def test_code_that_a_dataset_names_is_not_run(tmp_path: Path, capsys: pytest.Cap
     ("arguments", "fact"),
     [
         (["record", "RUN", "--out", "FULL"], "FULL"),
+        (
+            ["record", "RUN", "--steps", "5", "--out", "FULL/thesis.txt/new"],
+            "FULL/thesis.txt/new can't be written",
+        ),
         (["record", "RUN", "--out", "new", "--episodes", "0"], "--episodes"),
         (["record", "RUN", "--out", "new", "--episodes", "1", "--steps", "1"], "--steps"),
         (["clone", "FULL"], "dataset.json"),
@@ -153,6 +157,7 @@ def test_code_that_a_dataset_names_is_not_run(tmp_path: Path, capsys: pytest.Cap
         (["clone", "FULL", "--config", "microrts", "--init-from", "RUN"], "--init-from"),
         (["clone", "FULL", "--config", "microrts_gridnet"], "GridNet"),
         (["replay", "FULL"], "dataset.json"),
+        (["replay", "FULL", "--tolerance", "-1"], "--tolerance: expected at least 0, got -1"),
     ],
 )
 def test_wrong_calls_are_one_sentence(

@@ -43,32 +43,35 @@ def steps_in(folder: Path) -> list[int]:
 
 
 def test_a_search_trains_reports_and_goes_on(entitize: Run, tmp_path: Path) -> None:
-    code, out, err = entitize(*command(tmp_path, "--steps", "160", "--trials", "2", "--jobs", "2"))
+    folder = tmp_path / "a search"
+    code, out, err = entitize(*command(folder, "--steps", "160", "--trials", "2", "--jobs", "2"))
     assert (code, err) == (0, "")
-    study = load_study(read_search(tmp_path), tmp_path)
+    study = load_study(read_search(folder), folder)
     assert [trial.state for trial in study.trials] == [TrialState.COMPLETE] * 2
-    for trial, record in zip(study.trials, read_runs(tmp_path), strict=True):
+    for trial, record in zip(study.trials, read_runs(folder), strict=True):
         assert record.name == f"MultiArmedBandit/trial_{trial.number:03}/0" and record.is_done
         file = yaml.safe_load((record.folder / "config.yaml").read_text())
         assert file["ppo"]["learning_rate"] == trial.params["ppo.learning_rate"]
         assert file["net"]["d_model"] == trial.params["net.d_model"]
         assert (file["ppo"]["seed"], file["ppo"]["total_timesteps"]) == (0, 160)
 
-    best = read_config(TrainConfig, tmp_path / "best.yaml")
+    best = read_config(TrainConfig, folder / "best.yaml")
     assert best.ppo.learning_rate == study.best_params["ppo.learning_rate"]
     assert best.net.d_model == study.best_params["net.d_model"]
-    assert str(tmp_path / "best.yaml") in out
-    code, _, err = entitize("train", "--config", tmp_path / "best.yaml", "--run", tmp_path.parent / "best")
+    assert f"2 of 2 trials are finished in {folder}\n" in out and "runs are done" not in out
+    assert f"entitize train --config '{folder / 'best.yaml'}'" in out
+    code, _, err = entitize("train", "--config", folder / "best.yaml", "--run", tmp_path / "best")
     assert (code, err) == (0, "")
-    report = (tmp_path / "report" / "report.md").read_text()
+    report = (folder / "report" / "report.md").read_text()
     assert all(f"trial_00{number}" in report for number in (0, 1))
 
-    code, out, _ = entitize(*command(tmp_path, "--steps", "160", "--trials", "3"))
+    code, out, _ = entitize(*command(folder, "--steps", "160", "--trials", "3"))
     assert code == 0 and "trial_000" not in out  # finished trials are not touched
-    assert len(load_study(read_search(tmp_path), tmp_path).trials) == 3
-    assert entitize("report", tmp_path)[0] == 0
-    assert "trial_002" in (tmp_path / "report" / "report.md").read_text()
-    code, _, err = entitize(*command(tmp_path, "--steps", "320", "--trials", "3"))
+    assert f"3 of 3 trials are finished in {folder}\n" in out
+    assert len(load_study(read_search(folder), folder).trials) == 3
+    assert entitize("report", folder)[0] == 0
+    assert "trial_002" in (folder / "report" / "report.md").read_text()
+    code, _, err = entitize(*command(folder, "--steps", "320", "--trials", "3"))
     assert (code, "ppo.total_timesteps is 160 there, 320" in err) == (2, True)
 
 

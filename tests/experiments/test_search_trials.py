@@ -175,6 +175,10 @@ def test_a_failed_run_fails_its_trial_and_the_search_goes_on(tmp_path: Path) -> 
     assert len(jobs) == 2 and source.more() == []
     states = [trial.state for trial in source.study.trials]
     assert states == [TrialState.FAIL, TrialState.COMPLETE]
+    source.report()
+    assert isinstance(source.console.file, StringIO)
+    told = source.console.file.getvalue()
+    assert f"1 of 2 trials are finished in {tmp_path}, 1 failed\n" in told
     again = source_in(tmp_path, settings(seeds=2), trials=2)  # failed trials don't count then
     assert len(again.more()) == 2 and again.more() == []
 

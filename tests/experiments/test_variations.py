@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from entitize.experiments import ConfigError, EvalConfig, TrainConfig, read_config, settings_of, to_yaml
 
-from facts import raises
+from facts import mentions, raises
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -51,6 +51,20 @@ def test_eval_has_a_line_for_each_setting(entitize: Run, trained: Path) -> None:
     lines = re.findall(r"│ (\S.*?) +│ +(\d+) │ +(\d+) │ +[\d.]+ │ +[\d.]+ … [\d.]+ │ +3 │", out)
     agents = ("random policy", "trained")
     assert lines == [(name, *counts) for counts in (("1", "2"), ("3", "9")) for name in agents]
+
+
+@pytest.mark.parametrize("words", [("nrobots=",), ("nrobots=1,,2",), ("nrobots=1", "nmines=")])
+def test_a_series_without_a_value_is_refused(entitize: Run, trained: Path, words: tuple[str, ...]) -> None:
+    code, _, err = entitize("eval", trained, "--vary", *words)
+    name, _, values = words[-1].partition("=")
+    assert code == 2
+    assert re.search(mentions("--vary", f"{name}: expected values separated by commas", repr(values)), err)
+
+
+def test_an_option_that_is_no_number_is_named(entitize: Run, trained: Path) -> None:
+    code, _, err = entitize("eval", trained, "--kwargs", "nrobots=x")
+    assert code == 2
+    assert re.search(mentions("nrobots: expected a whole number", "'x'"), err)
 
 
 def test_what_is_varied_reaches_the_game(entitize: Run, trained: Path) -> None:

@@ -13,12 +13,13 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from ...files import parse_json, read_regular, replace_file
-from ...policies import CheckpointError, checkpoint_paths, step_of
+from ...policies import METADATA, CheckpointError, checkpoint_paths, step_of
 from .run_origin import last_saved_step, note_checkpoint
 from .tracking import Tracker, TrackerName, Tracking
 from .yaml_numbers import NumberDumper
@@ -211,10 +212,12 @@ class RunFolder:
 
         Raises:
             FileExistsError: the folder contains a run and `resume` is false.
-            CheckpointError: all checkpoints are gone, or the archived metrics can't be unpacked.
+            CheckpointError: all checkpoints are gone, the archived metrics can't be unpacked, or the folder
+                is a card.
         """
         from .checkpoint import clear_leftovers
 
+        self._check_is_no_card()
         paths = checkpoint_paths(self.checkpoints)
         if not resume and (paths or self.metrics.exists() or self._packed.exists()):
             raise FileExistsError(f"{self.path} contains a run already: resume it or choose another folder")
@@ -223,6 +226,18 @@ class RunFolder:
         self._unpack()
         clear_leftovers(self.checkpoints)
         return paths[-1] if paths else None
+
+    def _check_is_no_card(self) -> None:
+        """Check that no agent stands in the folder itself: readers would take it before all checkpoints.
+
+        Raises:
+            CheckpointError: one does, as in a folder of `entitize card`.
+        """
+        if (self.path / METADATA).is_file():
+            raise CheckpointError(
+                f"{self.path}: expected a run folder, got a card: its {METADATA} has no state of a trainer."
+                f" Train its network in another folder, with --init-from {quote(str(self.path))}"
+            )
 
     def _check_had_none(self) -> None:
         """Check that the run, which has no checkpoint now, had none before.
