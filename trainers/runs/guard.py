@@ -11,13 +11,14 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from ...envs import EntityBatch
 from ...policies import Policy, checkpoint_paths
 
 if TYPE_CHECKING:
+    import torch
+
     from .run_folder import RunFolder
 
 
@@ -88,6 +89,8 @@ def check_losses(losses: Mapping[str, float], policy: Policy, grad_norm: float) 
 
 def check_finite(policy: Policy) -> None:
     """Raises NonFiniteError if a parameter or a buffer (normalization statistics) is not finite."""
+    import torch  # here, as Ray actors read this module without torch
+
     numbers = {name: t for name, t in policy.state_dict().items() if t.is_floating_point()}
     flags = [tensor.isfinite().all() for tensor in numbers.values()]
     found = torch.stack([flag.to(flags[0].device) for flag in flags]).tolist() if flags else []  # waits once
