@@ -180,7 +180,8 @@ class Ranks:
         if self.size == 1:
             return
         state = policy.state_dict()
-        parts = [tensor.detach().contiguous().flatten().view(torch.uint8) for tensor in state.values()]
+        place = next(iter(state.values())).device
+        parts = [t.detach().to(place).contiguous().flatten().view(torch.uint8) for t in state.values()]
         block = torch.cat(parts).cpu().split([len(part) for part in parts])  # a GPU is waited for once
         sums = {name: zlib.crc32(part.numpy()) for name, part in zip(state, block, strict=True)}
         first, *others = self.gather(sums)
