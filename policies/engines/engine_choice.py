@@ -6,9 +6,9 @@
 | graphs | any device; CUDA graphs on a GPU | "auto" on a GPU in float32, or "graphs" |
 | torch | everywhere, and whatever the other two cannot compute (`engine_limits`) | "auto" or "torch" |
 
-Both leave to torch networks whose modules have hooks or compute something else than they do (see `proof`);
-the fused engine also GPUs, float64, dropout where it acts, and with "auto" a width above 128, where torch's
-matrix products are as fast.
+Both leave to torch networks whose modules have hooks or compute something else than they do (see `proof`),
+and dropout where it acts; the fused engine also GPUs, float64, and with "auto" a width above 128, where
+torch's matrix products are as fast.
 """
 
 from __future__ import annotations
