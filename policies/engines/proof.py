@@ -103,6 +103,7 @@ def compared(
         with (
             torch.inference_mode(False),
             torch.enable_grad(),
+            torch.autocast("cpu", enabled=False),
             _own_generators(),
             _one_thread(),
         ):

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -199,6 +200,6 @@ class ValueHead(nn.Module):
 
         The map is linear, so it is applied before the mean: to N numbers instead of N × D.
         """
-        scores = torch.mv(x, self.proj.weight[0])
+        scores = F.linear(x, self.proj.weight).squeeze(1)  # torch.mv does not follow torch.autocast
         sums = scores.new_zeros(len(rows)).index_add(0, steps_of(rows, x), scores)
         return sums * inverse_lengths(rows, x) + self.proj.bias

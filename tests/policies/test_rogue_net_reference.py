@@ -235,3 +235,38 @@ def test_float64_networks_act_and_evaluate_alike(make_space, random_batch, make_
         np.testing.assert_allclose(
             result.log_probs[name].values, evaluation.log_probs[name].detach().numpy(), rtol=1e-5, atol=1e-6
         )
+
+
+@pytest.mark.parametrize("name", [*OPTIONS, *SLOW_OPTIONS])
+def test_torch_autocast_changes_results_by_the_rounding_of_bfloat16_alone(
+    make_space, random_batch, make_net, legal_actions, name
+):
+    options = (OPTIONS | SLOW_OPTIONS)[name]
+    space = make_space()
+    batch = random_batch(space, most=2)
+    net = make_net(space, batch, path="torch", **options)
+    actions = legal_actions(space, batch)
+    exact = net.evaluate(batch, actions)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        got = net.evaluate(batch, actions)
+        drawn = net.act(batch, np.random.default_rng(0)).actions
+    loss_of(got.log_probs, got.entropies, got.values).backward()
+    assert set(drawn) == set(space.actions)
+    for action in space.actions:
+        torch.testing.assert_close(got.log_probs[action].float(), exact.log_probs[action], rtol=0.1, atol=0.2)
+    torch.testing.assert_close(got.values.float(), exact.values, rtol=0.1, atol=0.2)
+    assert not torch.equal(got.values, exact.values)
+    assert all(p.grad.isfinite().all() for p in net.parameters() if p.grad is not None)
+
+
+def test_kernels_are_chosen_and_compute_in_float32_under_torch_autocast(
+    make_space, random_batch, make_net, legal_actions
+):
+    space = make_space()
+    batch = random_batch(space)
+    actions = legal_actions(space, batch)
+    expected = make_net(space, batch, path="fused").evaluate(batch, actions)
+    net = make_net(space, batch)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        got = net.evaluate(batch, actions)
+    assert net.engine.name == "fused" and torch.equal(got.values, expected.values)
