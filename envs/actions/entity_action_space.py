@@ -69,7 +69,8 @@ class EntityActionSpace(spaces.Dict):
         mask = self._observed if mask is None else mask
         if mask is None:
             return {name: space.sample() for name, space in self.items()}
-        masks = mask if mask.keys() == self.spaces.keys() else mask["actions"]
+        part = mask.get("actions", {})  # of an observation, unless an action has this name
+        masks = part if part.keys() == self.spaces.keys() else mask
         return {name: space.sample(mask=masks[name]) for name, space in self.items()}
 
     def observe(self, observation: Mapping[str, Any]) -> None:

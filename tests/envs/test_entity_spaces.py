@@ -61,6 +61,18 @@ def test_masked_samples_are_legal_and_unmasked_ones_order_nothing(seed: int) -> 
     assert [len(order) for order in unmasked.values()] == [0, 0, 0]
 
 
+@pytest.mark.parametrize("names", [["actions"], ["actions", "Walk"]])
+def test_an_action_may_have_the_name_of_the_part_of_an_observation_that_holds_the_masks(
+    names: list[str],
+) -> None:
+    actions = ez.EntityActionSpace({name: ez.Categorical(3) for name in names}, seed=1)
+    mask = {"actors": np.arange(4), "mask": np.tile(np.array([0, 0, 1], np.int8), (4, 1))}
+    masks = dict.fromkeys(names, mask)
+    for given_mask in (masks, {"actions": masks}, {"actions": masks, "entities": {}}):
+        drawn = actions.sample(mask=given_mask)
+        assert all(drawn[name].tolist() == [2] * 4 for name in names)
+
+
 def test_masked_samples_are_uniform_over_what_is_allowed() -> None:
     space = ez.Categorical(4, seed=0)
     mask = {"actors": np.arange(4000), "mask": np.tile(np.array([1, 0, 1, 1], np.int8), (4000, 1))}
