@@ -17,6 +17,7 @@ from ..trainers import (
     PPO,
     CheckpointError,
     Detail,
+    MetricsError,
     NonFiniteError,
     OpponentPool,
     RankError,
@@ -189,7 +190,7 @@ def _train(
         trainer.callbacks.append(lambda trainer, metrics: stop.is_set())
         try:
             trainer.train(max_seconds=max_seconds, progress=False)  # it is shown here
-        except (NonFiniteError, CheckpointError) as error:
+        except (NonFiniteError, CheckpointError, MetricsError) as error:
             raise UserError(str(error)) from error
         except (WorkerError, RankError, ActorError) as error:
             place = "" if error.__cause__ is None else where_raised(error.__cause__)

@@ -40,10 +40,11 @@ if TYPE_CHECKING:
     from .runs.checkpoint import step_of as step_of
     from .runs.checkpoint import write_checkpoint as write_checkpoint
     from .runs.guard import NonFiniteError as NonFiniteError
+    from .runs.locking import RunLockedError as RunLockedError
+    from .runs.locking import run_lock as run_lock
+    from .runs.run_folder import MetricsError as MetricsError
     from .runs.run_folder import RunFolder as RunFolder
-    from .runs.run_folder import RunLockedError as RunLockedError
     from .runs.run_folder import read_metrics as read_metrics
-    from .runs.run_folder import run_lock as run_lock
     from .runs.run_origin import RunPart as RunPart
     from .runs.run_origin import read_origin as read_origin
     from .runs.tracking import Tracker as Tracker

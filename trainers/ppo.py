@@ -165,6 +165,7 @@ class PPO(OwnsOptimizer):
             RunLockedError: another process or trainer trains in `run_dir`.
             CheckpointError: the restored checkpoint is of another optimizer than `optimizer`.
             RuntimeError: another trainer has continued the run in `run_dir` since.
+            MetricsError: metrics can't be written into `run_dir`.
             NonFiniteError: a loss, gradient, weight, statistic, reward or observation is NaN or infinite.
         """
         if total_timesteps is not None:
@@ -233,7 +234,8 @@ class PPO(OwnsOptimizer):
         metrics |= {"charts/SPS": self._num_samples / seconds, "time/elapsed": self.elapsed_seconds}
         metrics |= {f"time/{name}": total - before.get(name, 0.0) for name, total in self.clock.wall.items()}
         if self._run is not None:
-            self._run.log(self.step, metrics)
+            with saving_on_error(self._save_new):
+                self._run.log(self.step, metrics)
         return metrics
 
     def collect(self) -> Samples:

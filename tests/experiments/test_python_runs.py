@@ -140,7 +140,7 @@ def test_make_vec_records_names_and_plain_options() -> None:
 def test_a_run_of_python_is_trained_by_one_process_at_a_time(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path\n"
-        "from entitize.trainers.runs.run_folder import run_lock\n"
+        "from entitize.trainers import run_lock\n"
         "with run_lock(Path(sys.argv[1])):\n print('locked', flush=True); sys.stdin.read()"
     )
     run = tmp_path / "run"

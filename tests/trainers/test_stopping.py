@@ -1,9 +1,10 @@
-"""Ctrl-C and SIGTERM: nothing is lost, in this process and in one with worker processes."""
+"""Ctrl-C, SIGTERM and a full disk: nothing is lost, in this process and in one with worker processes."""
 
 from __future__ import annotations
 
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -11,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from entitize.trainers import PPO, PPOConfig, checkpoint_paths, read_metrics, step_of
+from entitize.trainers import PPO, MetricsError, PPOConfig, checkpoint_paths, read_metrics, step_of
 
+from facts import raises
 from waiting import wait_until
 
 CONFIG = PPOConfig(total_timesteps=144, num_steps=6, minibatch_size=12, update_epochs=1)
@@ -62,6 +64,33 @@ def test_a_second_signal_ends_at_once(toy_policy: Any, toy_venv: Any, tmp_path: 
     with pytest.raises(KeyboardInterrupt):
         trainer.train()
     assert not checkpoint_paths(tmp_path / "checkpoints")
+
+
+def test_metrics_that_do_not_fit_on_the_disk_end_training_and_leave_the_folder_whole(
+    toy_policy: Any, toy_venv: Any, tmp_path: Path
+) -> None:
+    """Files may not grow here: the system writes a part of a line and refuses the rest, as on a full disk."""
+    trainer = PPO(toy_policy(), toy_venv(4), CONFIG, tmp_path)
+    metrics = tmp_path / "metrics.jsonl"
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def full(trainer: PPO, _: Any) -> None:
+        if trainer.step == 48:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (metrics.stat().st_size + 50, limits[1]))
+
+    trainer.callbacks.append(full)
+    try:
+        with raises(MetricsError, str(tmp_path)):
+            trainer.train()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [line["step"] for line in read_metrics(metrics)] == [24, 48] and metrics.read_text().endswith("\n")
+
+    trainer.train()
+    assert [line["step"] for line in read_metrics(metrics)] == [24, 48, 96, 120, 144]
+    assert step_of(checkpoint_paths(tmp_path / "checkpoints")[-1]) == 144
+    resumed = PPO(toy_policy(), toy_venv(4), CONFIG, tmp_path, resume=True)
+    assert resumed.step == 144
 
 
 def test_handlers_of_a_program_are_kept(toy_policy: Any, toy_venv: Any) -> None:

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from .checkpoint import write_checkpoint as write_checkpoint
     from .guard import NonFiniteError as NonFiniteError
     from .guard import check_batch as check_batch
+    from .locking import RunLockedError as RunLockedError
+    from .locking import run_lock as run_lock
+    from .run_folder import MetricsError as MetricsError
     from .run_folder import RunFolder as RunFolder
-    from .run_folder import RunLockedError as RunLockedError
     from .run_folder import read_metrics as read_metrics
-    from .run_folder import run_lock as run_lock
     from .run_origin import RunPart as RunPart
     from .run_origin import read_origin as read_origin
     from .tracking import Tracker as Tracker

@@ -7,11 +7,9 @@ import io
 import json
 import math
 import os
-import platform
-import sys
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -20,75 +18,10 @@ import yaml
 
 from ...files import parse_json, read_regular, replace_file
 from ...policies import METADATA, CheckpointError, checkpoint_paths, step_of
+from .locking import run_lock
 from .run_origin import last_saved_step, note_checkpoint
 from .tracking import Tracker, TrackerName, Tracking
 from .yaml_numbers import NumberDumper
-
-_NAME = ".lock"
-#: Windows keeps others from reading the byte that is locked: one far behind the text.
-_LOCKED_BYTE = 1 << 30
-
-
-class RunLockedError(RuntimeError):
-    """Another process, or another trainer of this one, works in the run folder."""
-
-
-@contextmanager
-def run_lock(run: Path) -> Iterator[None]:
-    """Create the folder `run` if it is missing, and lock it.
-
-    Raises:
-        RunLockedError: it is locked already; the message names the process.
-        OSError: the folder can't be created or written.
-    """
-    path = run / _NAME
-    try:
-        run.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    except FileExistsError as error:
-        raise NotADirectoryError(f"{run} is not a folder") from error
-    try:
-        if not _take(descriptor):
-            raise RunLockedError(f"{run} is in use by {path.read_text().strip() or 'another process'}")
-        os.ftruncate(descriptor, 0)
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        os.write(descriptor, f"process {os.getpid()} on {platform.node()}\n".encode())
-        try:
-            yield
-        finally:
-            _give_back(descriptor)  # a forked worker may hold the file open for longer than we do
-    finally:
-        os.close(descriptor)
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _take(descriptor: int) -> bool:
-        os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-    def _give_back(descriptor: int) -> None:
-        os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
-        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
-
-else:
-    import fcntl
-
-    def _take(descriptor: int) -> bool:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
-    def _give_back(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
-
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
@@ -97,6 +30,10 @@ if TYPE_CHECKING:
 
 #: The file with the configuration of a run, in its folder.
 CONFIG = "config.yaml"
+
+
+class MetricsError(OSError):
+    """Metrics can't be written into a run folder, for example because the disk is full."""
 
 
 class RunFolder:
@@ -180,18 +117,40 @@ class RunFolder:
             replace_file(path, yaml.dump(dict(config), Dumper=NumberDumper, sort_keys=False).encode())
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Add a line to `metrics.jsonl`, TensorBoard and the tracker, without numbers that aren't finite."""
+        """Add a line to `metrics.jsonl`, TensorBoard and the tracker, without numbers that aren't finite.
+
+        Raises:
+            MetricsError: the files can't be written; `metrics.jsonl` has whole lines alone.
+        """
         finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
-        with self.metrics.open("a") as file:  # opened each time, so that every line reaches the system whole
-            file.write(json.dumps({"step": step, **finite}) + "\n")
-        self._size = self._metrics_size()
-        if self._writer is None:
-            self._writer = self._open_writer()
-        for name, value in finite.items():
-            self._writer.add_scalar(name, value, step)
-        self._writer.flush()
+        try:
+            self._append(json.dumps({"step": step, **finite}) + "\n")
+            if self._writer is None:
+                self._writer = self._open_writer()
+            for name, value in finite.items():
+                self._writer.add_scalar(name, value, step)
+            self._writer.flush()
+        except OSError as error:
+            writer, self._writer = self._writer, None  # it repeats the error at every call
+            if writer is not None:
+                with suppress(OSError):
+                    writer.close()
+            raise MetricsError(f"could not write metrics into {self.path}: {error}") from error
         if self.tracking is not None:
             self.tracking.log(step, finite)
+
+    def _append(self, line: str) -> None:
+        """Add `line` to `metrics.jsonl`, or nothing where that fails."""
+        size = self._metrics_size()
+        try:
+            with self.metrics.open("a") as file:  # opened each time: a line reaches the system whole
+                file.write(line)
+        except OSError:
+            if self._metrics_size() > size:
+                os.truncate(self.metrics, size)
+            raise
+        finally:
+            self._size = self._metrics_size()
 
     def _open_writer(self) -> SummaryWriter:
         """Open a TensorBoard file, which begins with the configuration as text."""

@@ -213,7 +213,7 @@ def test_a_run_is_trained_by_one_process_at_a_time(entitize: Run, trained: Path,
 def test_a_dead_process_holds_no_lock(tmp_path: Path) -> None:
     program = (
         "import os, signal, sys; from pathlib import Path;"
-        "from entitize.trainers.runs.run_folder import run_lock\n"
+        "from entitize.trainers import run_lock\n"
         "with run_lock(Path(sys.argv[1])): os.kill(os.getpid(), signal.SIGKILL)"
     )
     killed = subprocess.run([sys.executable, "-c", program, str(tmp_path)])
