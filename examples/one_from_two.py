@@ -48,17 +48,18 @@ def lanes_of(lanes: np.ndarray, chosen: Actions, otherwise: Actions) -> Actions:
 
 
 class Teachers:
-    """The most probable orders of the run that is good against the bot of each lane."""
+    """The orders of the run that is good against the bot of each lane: the most probable ones, or drawn."""
 
-    def __init__(self, venv: MicroRTSVectorEnv, start: Path, expert: Path, expert_bots: list[str]) -> None:
-        self.start, self.expert = ez.load_agent(start), ez.load_agent(expert)
-        self.is_expert = np.array([game.bot in expert_bots for game in venv.games])
+    def __init__(self, venv: MicroRTSVectorEnv, chosen: argparse.Namespace) -> None:
+        self.start, self.expert = ez.load_agent(chosen.start), ez.load_agent(chosen.expert)
+        self.is_expert = np.array([game.bot in chosen.expert_bots.split(",") for game in venv.games])
+        self.deterministic = not chosen.drawn
         self._answered: tuple[ez.EntityBatch, Actions] | None = None
 
     def __call__(self, batch: ez.EntityBatch, rng: np.random.Generator) -> Actions:
         if self._answered is None or self._answered[0] is not batch:
-            expert = self.expert.act(batch, rng, True).actions
-            start = self.start.act(batch, rng, True).actions
+            expert = self.expert.act(batch, rng, self.deterministic).actions
+            start = self.start.act(batch, rng, self.deterministic).actions
             self._answered = batch, lanes_of(self.is_expert, dict(expert), dict(start))
         return self._answered[1]
 
@@ -86,7 +87,7 @@ def play(folder: Path, network: Path, number: int, chosen: argparse.Namespace) -
     facts = {"env": env.id, "kwargs": kwargs, "policy": str(network)}
     with ez.make_vec(env.id, num_envs=len(is_taught), **kwargs) as venv:
         assert isinstance(venv, MicroRTSVectorEnv)
-        teachers = Teachers(venv, chosen.start, chosen.expert, chosen.expert_bots.split(","))
+        teachers = Teachers(venv, chosen)
         player = Mixed(ez.load_agent(network), teachers, is_taught)
         ez.record(venv, player, part, steps=chosen.steps, seed=number, metadata=facts, teacher=teachers)
     part.rename(folder / f"plays_{number}")
@@ -118,6 +119,9 @@ def main() -> None:
     parser.add_argument("--start", type=Path, required=True, help="a run: the network starts as it")
     parser.add_argument("--expert", type=Path, required=True, help="a run that is better against some bots")
     parser.add_argument("--expert-bots", default="coacAI,mayari,lightRushAI", help="these bots")
+    parser.add_argument(
+        "--drawn", action="store_true", help="learn orders that are drawn, from runs that play worse without"
+    )
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--steps", type=int, default=10_000, help="in each of 32 lanes, a round")
     parser.add_argument("--epochs", type=int, default=4, help="passes over the plays, a round")

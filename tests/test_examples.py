@@ -49,11 +49,12 @@ def test_the_other_programs_run(program: str, package: str, tmp_path: Path) -> N
     assert "trained" in run(str(EXAMPLES / program), "--steps", 1024, cwd=tmp_path)
 
 
-def test_one_network_learns_from_two(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [(), ("--drawn", "--expert-bots", "coacAI")])
+def test_one_network_learns_from_two(tmp_path: Path, more: tuple[str, ...]) -> None:
     pytest.importorskip("gym_microrts")
     kept = CHECKOUT / "experiments" / "results" / "microrts_16x16_cloned"
     options = ("--start", kept / "clone", "--expert", kept / "ppo", "--steps", 60, "--epochs", 1)
-    assert "round_2" in run("one_from_two.py", tmp_path, *options, "--rounds", 2)
+    assert "round_2" in run("one_from_two.py", tmp_path, *options, *more, "--rounds", 2)
     assert (tmp_path / "plays_2" / "dataset.json").exists()
 
 
