@@ -49,7 +49,7 @@ def test_a_kept_run_is_evaluated(kept: Path, entitize: Callable[..., tuple[int, 
 
 def test_every_trained_agent_has_a_card_and_acts() -> None:
     agents = sorted(path.parent for path in (RESULTS / "agents").glob("*/policy.safetensors"))
-    assert len(agents) == 18
+    assert len(agents) == 19
     for path in agents:
         agent = ez.load_agent(path)
         agent.observation_space.seed(0)
