@@ -257,7 +257,7 @@ class ResultsFile:
     def everything(self, first: Iterable[MatchJob] = ()) -> list[PlayedMatches]:
         """Return all finished jobs, `first` before the others; each game once."""
         asked = self.of(first)
-        return distinct_games([*asked, *(one for one in self._done.values() if one not in asked)])
+        return distinct_games((one for one in self._done.values() if one not in asked), asked)
 
     def missing(self, jobs: Iterable[MatchJob]) -> list[MatchJob]:
         """Return those of `jobs` that are not finished."""
@@ -324,14 +324,17 @@ def _jobs(path: Path, lines: Sequence[bytes]) -> Iterator[PlayedMatches]:
             raise UserError(f"{path}, line {number}: no finished job ({error!r})") from error
 
 
-def distinct_games(played: Iterable[PlayedMatches]) -> list[PlayedMatches]:
-    """Return those of `played` that repeat no earlier game.
+def distinct_games(
+    played: Iterable[PlayedMatches], preferred: Sequence[PlayedMatches] = ()
+) -> list[PlayedMatches]:
+    """Return `preferred`, then those of `played` that repeat no game of these or of a longer job.
 
     The last job of a bot is shorter where fewer games were asked for, so jobs of two commands can overlap.
     """
+    played = list(played)
     seen: set[tuple[Any, ...]] = set()
-    kept = []
-    for one in played:
+    kept: set[int] = set()
+    for one in [*preferred, *sorted(played, key=lambda one: -one.job.games)]:
         job = one.job
         games = {
             (job.agent, job.map, job.bot, job.side, number)
@@ -339,8 +342,8 @@ def distinct_games(played: Iterable[PlayedMatches]) -> list[PlayedMatches]:
         }
         if seen.isdisjoint(games):
             seen |= games
-            kept.append(one)
-    return kept
+            kept.add(id(one))
+    return [one for one in [*preferred, *played] if id(one) in kept]
 
 
 def _line(value: Mapping[str, Any]) -> bytes:

@@ -103,6 +103,9 @@ def test_tables_count_each_game_once(entitize: Run, judged: Path, tmp_path: Path
     assert entitize("eval", "microrts", *words)[0] == 0  # games 0 to 3 of a side; there are 0 to 2 and 0 to 1
     table = (tmp_path / "out" / "table.md").read_text()
     assert "| passiveAI | 0/8/0 |" in table and "| randomBiasedAI | 0/5/0 |" in table
+    others = ("--random", *QUICK, "--games", 5, "--out", tmp_path / "out", "--bots", "randomBiasedAI")
+    assert entitize("eval", "microrts", *others)[0] == 0
+    assert "| passiveAI | 0/8/0 |" in (tmp_path / "out" / "table.md").read_text()
 
 
 def test_other_settings_are_not_mixed(entitize: Run, judged: Path, fighter: Path) -> None:
