@@ -120,7 +120,7 @@ def main() -> None:
     parser.add_argument("--expert", type=Path, required=True, help="a run that is better against some bots")
     parser.add_argument("--expert-bots", default="coacAI,mayari,lightRushAI", help="these bots")
     parser.add_argument(
-        "--drawn", action="store_true", help="learn orders that are drawn, from runs that play worse without"
+        "--drawn", action="store_true", help="teachers draw their orders, not: take the most probable ones"
     )
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--steps", type=int, default=10_000, help="in each of 32 lanes, a round")

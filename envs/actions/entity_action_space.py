@@ -69,7 +69,7 @@ class EntityActionSpace(spaces.Dict):
         mask = self._observed if mask is None else mask
         if mask is None:
             return {name: space.sample() for name, space in self.items()}
-        part = mask.get("actions", {})  # of an observation, unless an action has this name
+        part = mask.get("actions", {})  # the masks, if `mask` is a whole observation
         masks = part if part.keys() == self.spaces.keys() else mask
         return {name: space.sample(mask=masks[name]) for name, space in self.items()}
 

@@ -327,13 +327,12 @@ def _jobs(path: Path, lines: Sequence[bytes]) -> Iterator[PlayedMatches]:
 def distinct_games(
     played: Iterable[PlayedMatches], preferred: Sequence[PlayedMatches] = ()
 ) -> list[PlayedMatches]:
-    """Return `preferred`, then those of `played` that repeat no game of these or of a longer job.
+    """Return `preferred`, then those of `played`, longest first, that repeat no earlier game.
 
     The last job of a bot is shorter where fewer games were asked for, so jobs of two commands can overlap.
     """
-    played = list(played)
     seen: set[tuple[Any, ...]] = set()
-    kept: set[int] = set()
+    kept = []
     for one in [*preferred, *sorted(played, key=lambda one: -one.job.games)]:
         job = one.job
         games = {
@@ -342,8 +341,8 @@ def distinct_games(
         }
         if seen.isdisjoint(games):
             seen |= games
-            kept.add(id(one))
-    return [one for one in [*preferred, *played] if id(one) in kept]
+            kept.append(one)
+    return kept
 
 
 def _line(value: Mapping[str, Any]) -> bytes:

@@ -120,6 +120,7 @@ class BehaviorCloning(OwnsOptimizer):
         Raises:
             TypeError, ValueError: `epochs` is no whole number of at least 1.
             CheckpointError: the restored checkpoint is of another optimizer than `optimizer`.
+            MetricsError: metrics can't be written into `run_dir`.
             NonFiniteError: a loss, gradient or weight is NaN or infinite. After this or any other error
                 policy and optimizer are as before the epoch.
         """
