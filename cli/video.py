@@ -27,7 +27,7 @@ Frame = NDArray[np.uint8]  # (H, W, 3)
 
 
 def check_ending(path: Path) -> None:
-    """Raises UserError unless `write_video` knows the kind of file that the path's ending says."""
+    """Raise UserError unless `write_video` knows the kind of file that the path's ending says."""
     if path.suffix not in (".mp4", ".gif"):
         raise UserError(f"--out: expected an .mp4 or a .gif file, got {path.name}")
 

@@ -152,32 +152,9 @@ def _train(
     stop: threading.Event,
     detail: Detail,
 ) -> PPO:
-    if trainer.step >= config.ppo.total_timesteps + trainer.episodes.num_envs * config.ppo.num_steps:
-        raise UserError(
-            f"ppo.total-timesteps: expected more than the {trainer.step:,} steps that {run} has taken, got"
-            f" {config.ppo.total_timesteps:,}"
-        )
     max_seconds = None if config.max_minutes is None else 60 * config.max_minutes
-    is_over = max_seconds is not None and trainer.elapsed_seconds >= max_seconds
-    is_over |= trainer.step >= config.ppo.total_timesteps
-    if trainer.ranks.is_first and not is_over:  # or else it would claim options that nothing was trained with
-        try:
-            replace_file(run / RUN_CONFIG, to_yaml(config).encode())
-        except OSError as error:
-            raise _unwritable(run, error) from error
-    if is_over:
-        more = "higher --ppo.total-timesteps" + (" and --max-minutes" if max_seconds is not None else "")
-        console.print(f"{run} has been trained to its end: {more} would continue it", soft_wrap=True)
-    players = "" if trainer.ranks.size == 1 else f" of {trainer.ranks.size} ranks"
-    if isinstance(trainer.venv, ActorRollouts):
-        count = trainer.venv.num_actors
-        players = f" of {count} actor{'s' if count > 1 else ''}"
-    resumed = f", resumed at step {trainer.step:,}" if resume else ""
-    console.print(
-        f"{config.env.id}, {trainer.episodes.num_envs} environments{players}, in {run}{resumed}",
-        highlight=False,
-        soft_wrap=True,
-    )
+    _begin(trainer, config, run, max_seconds, console)
+    _announce(trainer, config, run, resume, console)
     remaining = None if max_seconds is None else max_seconds - trainer.elapsed_seconds
     with TrainingProgress(
         config.ppo.total_timesteps,
@@ -207,6 +184,43 @@ def _train(
     if stop.is_set():
         console.print(_how_to_resume(run), highlight=False, soft_wrap=True)
     return trainer
+
+
+def _begin(trainer: PPO, config: TrainConfig, run: Path, max_seconds: float | None, console: Console) -> None:
+    """Write the configuration into the run folder, unless the run has been trained to its end.
+
+    Raises:
+        UserError: the run has taken more steps than are asked for, or the folder can't be written.
+    """
+    if trainer.step >= config.ppo.total_timesteps + trainer.episodes.num_envs * config.ppo.num_steps:
+        raise UserError(
+            f"ppo.total-timesteps: expected more than the {trainer.step:,} steps that {run} has taken, got"
+            f" {config.ppo.total_timesteps:,}"
+        )
+    is_over = max_seconds is not None and trainer.elapsed_seconds >= max_seconds
+    is_over |= trainer.step >= config.ppo.total_timesteps
+    if is_over:  # its configuration would claim options that nothing was trained with
+        more = "higher --ppo.total-timesteps" + (" and --max-minutes" if max_seconds is not None else "")
+        console.print(f"{run} has been trained to its end: {more} would continue it", soft_wrap=True)
+    elif trainer.ranks.is_first:
+        try:
+            replace_file(run / RUN_CONFIG, to_yaml(config).encode())
+        except OSError as error:
+            raise _unwritable(run, error) from error
+
+
+def _announce(trainer: PPO, config: TrainConfig, run: Path, resume: bool, console: Console) -> None:
+    """Print what trains where."""
+    players = "" if trainer.ranks.size == 1 else f" of {trainer.ranks.size} ranks"
+    if isinstance(trainer.venv, ActorRollouts):
+        count = trainer.venv.num_actors
+        players = f" of {count} actor{'s' if count > 1 else ''}"
+    resumed = f", resumed at step {trainer.step:,}" if resume else ""
+    console.print(
+        f"{config.env.id}, {trainer.episodes.num_envs} environments{players}, in {run}{resumed}",
+        highlight=False,
+        soft_wrap=True,
+    )
 
 
 def _contains_a_run(run: Path) -> UserError:

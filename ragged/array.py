@@ -154,7 +154,7 @@ class RaggedArray:
         if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
             b = int(key) + (len(self) if key < 0 else 0)
             if not 0 <= b < len(self):
-                raise out_of_range(int(key), len(self), "sequence")
+                raise out_of_range(int(key), len(self))
             return self.values[self.offsets[b] : self.offsets[b + 1]]
         if isinstance(key, slice):
             start, stop, step = key.indices(len(self))
@@ -185,7 +185,7 @@ class RaggedArray:
         offsets = np.empty(len(checked) + 1, np.int64)
         position = index_kernels.gather_offsets(self.offsets, checked, offsets)
         if position != index_kernels.FINE:
-            raise out_of_range(checked[position], len(self), "sequence")
+            raise out_of_range(checked[position], len(self))
         values = np.empty((offsets.item(-1), *self.inner_shape), self.dtype)
         size = item_size(self.values)
         gather_on_threads(as_bytes(self.values), self.offsets, checked, as_bytes(values), offsets, size)

@@ -85,7 +85,7 @@ def gather_all(arrays: Sequence[RaggedArray], indices: ArrayLike) -> list[Ragged
     offsets = np.empty((len(arrays), len(checked) + 1), np.int64)
     position = gather_offsets_of_all(offset_places, sequences, checked, offsets)
     if position >= 0:
-        raise out_of_range(checked[position], sequences, "sequence")
+        raise out_of_range(checked[position], sequences)
     targets = [
         np.empty((int(count), *array.inner_shape), array.dtype)
         for count, array in zip(offsets[:, -1], arrays, strict=True)

@@ -17,16 +17,10 @@ from numba.extending import intrinsic
 
 from .compiled import compiled
 
+_BYTE_POINTER = ir.IntType(8).as_pointer()
 
-def _emit_copy(builder: Any, target: Any, at: Any, source: Any, start: Any, count: Any) -> None:
-    """LLVM code for the C library's memcpy between two pointers, each moved on by some bytes.
-
-    Numba's own slice assignment and loops over signed indices take two to three times as long.
-    """
-    byte_pointer = ir.IntType(8).as_pointer()
-    to = builder.gep(builder.bitcast(target, byte_pointer), [at])
-    origin = builder.gep(builder.bitcast(source, byte_pointer), [start])
-    cgutils.raw_memcpy(builder, to, origin, count, 1)
+# Copies are the C library's memcpy: Numba's slice assignment and loops over signed indices take two to three
+# times as long.
 
 
 @intrinsic
@@ -35,24 +29,13 @@ def _copy(typing_context, target, at, source, start, count):  # type: ignore[no-
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         to = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        to = builder.gep(builder.bitcast(to, _BYTE_POINTER), [arguments[1]])
         origin = context.make_array(signature.args[2])(context, builder, arguments[2]).data
-        _emit_copy(builder, to, arguments[1], origin, arguments[3], arguments[4])
+        origin = builder.gep(builder.bitcast(origin, _BYTE_POINTER), [arguments[3]])
+        cgutils.raw_memcpy(builder, to, origin, arguments[4], 1)
         return context.get_dummy_value()
 
     return types.void(target, types.intp, source, types.intp, types.intp), generate
-
-
-@intrinsic
-def _copy_from_address(typing_context, target, at, address, start, count):  # type: ignore[no-untyped-def]
-    """Copy `count` bytes from byte `start` behind a memory address to byte `at` of `target`."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        to = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        origin = builder.inttoptr(arguments[2], ir.IntType(8).as_pointer())
-        _emit_copy(builder, to, arguments[1], origin, arguments[3], arguments[4])
-        return context.get_dummy_value()
-
-    return types.void(target, types.intp, types.intp, types.intp, types.intp), generate
 
 
 @intrinsic
@@ -60,8 +43,7 @@ def _copy_between_addresses(typing_context, to, origin, count):  # type: ignore[
     """Copy `count` bytes from one memory address to another."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        byte_pointer = ir.IntType(8).as_pointer()
-        to, origin = (builder.inttoptr(address, byte_pointer) for address in arguments[:2])
+        to, origin = (builder.inttoptr(address, _BYTE_POINTER) for address in arguments[:2])
         cgutils.raw_memcpy(builder, to, origin, arguments[2], 1)
         return context.get_dummy_value()
 
@@ -177,18 +159,18 @@ def fill_block_offsets(blocks, sizes, num_dense, offsets, starts):  # type: igno
 def join_blocks(blocks, sizes, num_dense, offsets, starts, target):  # type: ignore[no-untyped-def]
     """Copy the rows and items of W blocks to where `fill_block_offsets` said; `blocks[2]` gets the addresses
     behind them."""
-    done = 0
+    done, to = 0, target.ctypes.data
     for w in range(blocks.shape[1]):
         address, count = blocks[0, w], blocks[1, w]
         for d in range(num_dense):
             size = sizes[d] * count
-            _copy_from_address(target, starts[d] + sizes[d] * done, address, 0, size)
+            _copy_between_addresses(to + starts[d] + sizes[d] * done, address, size)
             address += (size + 7) & ~7
         address += 8 * (count + 1) * len(offsets)
         for k in range(len(offsets)):
             first, item = offsets[k, done], sizes[num_dense + k]
             size = item * (offsets[k, done + count] - first)
-            _copy_from_address(target, starts[num_dense + k] + item * first, address, 0, size)
+            _copy_between_addresses(to + starts[num_dense + k] + item * first, address, size)
             address += (size + 7) & ~7
         done += count
         blocks[2, w] = address

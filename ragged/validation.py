@@ -49,9 +49,11 @@ def checked_integers(integers: ArrayLike, name: str, error: type[Exception]) -> 
     return np.ascontiguousarray(array, np.int64)
 
 
-def out_of_range(index: int, count: int, what: str) -> IndexError:
-    """The error that `index` is outside [-count, count)."""
-    return IndexError(f"{what} {index} is out of range: expected an index of {count} {what}s, got {index}")
+def out_of_range(index: int, count: int) -> IndexError:
+    """The error that the index of a sequence is outside [-count, count)."""
+    return IndexError(
+        f"sequence {index} is out of range: expected an index of {count} sequences, got {index}"
+    )
 
 
 def checked_offsets(offsets: ArrayLike, num_items: int) -> NDArray[np.int64]:

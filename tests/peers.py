@@ -1,10 +1,22 @@
-"""Environments of other packages that several test files use."""
+"""Environments and modules of other packages that several test files use."""
 
 from __future__ import annotations
 
+import importlib
+import warnings
+from types import ModuleType
 from typing import Any
 
 import gymnasium
+import pytest
+
+
+def entity_gym_module(module: str) -> ModuleType:
+    """A module of the entity_gym package, whose import warns of its age."""
+    pytest.importorskip("ragged_buffer", reason="entity_gym needs it, and no build is for Python 3.12")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return importlib.import_module(f"entity_gym.{module}")
 
 
 def make(env_id: str, **options: Any) -> gymnasium.Env:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import logging
 import os
 import socket
 import threading
-import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from typing import Any
@@ -27,6 +25,7 @@ from ...envs.spaces import EntitySpace
 from . import protocol
 from .lane import Exchange, GameStopped, Lane
 from .protocol import Limits, ProtocolError
+from .server_resources import Pace, allow_open_files, host_and_port, is_loopback, quiet_logger
 from .training_agent import TrainingAgent
 from .vector_env import QuestionVectorEnv
 
@@ -122,8 +121,8 @@ class Listener:
     def __init__(
         self, address: str, num_lanes: int, space: EntitySpace | None, token: str | None, limits: Limits
     ) -> None:
-        host, port = _host_and_port(address)
-        if token is None and not _is_loopback(host):
+        host, port = host_and_port(address)
+        if token is None and not is_loopback(host):
             raise ValueError(
                 f"listen: {address}: without a token expected a loopback address (127.0.0.1), got another."
                 f" Give a token: --token, or the environment variable {TOKEN}"
@@ -137,7 +136,7 @@ class Listener:
         self._free: list[int] = []
         self._lanes: list[Lane] = []
         self._exchange: Exchange | None = None
-        _allow_open_files(4 * (self._most_connections + _WAITING) + 128)
+        allow_open_files(4 * (self._most_connections + _WAITING) + 128)
         try:
             self._server: Server = serve(
                 self._serve_connection,
@@ -150,7 +149,7 @@ class Listener:
                 compression=None,  # a small message could decompress to a very large one
                 close_timeout=1,
                 ping_interval=None,  # games that compute for long answer no pings: see `Limits.silence`
-                logger=_quiet_logger(),
+                logger=quiet_logger(),
             )
         except OSError as error:
             raise ValueError(
@@ -222,7 +221,7 @@ class Listener:
     def _check_request(self, connection: ServerConnection, request: Request) -> Response | None:
         """Refuse web pages of other hosts, which could reach a loopback address through a browser."""
         origin = request.headers.get("Origin")
-        if origin is not None and self._token is None and not _is_loopback(urlsplit(origin).hostname or ""):
+        if origin is not None and self._token is None and not is_loopback(urlsplit(origin).hostname or ""):
             return connection.respond(HTTPStatus.FORBIDDEN, f"origin {origin}: a token is needed\n")
         if len(self._server.handler_threads) > self._most_connections:
             return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections\n")
@@ -348,71 +347,5 @@ class Listener:
         agent.game_over(seen, **protocol.read_result(message), truncated=truncated)
 
 
-class Pace:
-    """Counts messages; raises where there are more than so many per second."""
-
-    def __init__(self, per_second: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._per_second, self._clock = per_second, clock
-        self._began, self._count = clock(), 0
-
-    def count(self) -> None:
-        """Count one message.
-
-        Raises:
-            ProtocolError: there were too many within a second.
-        """
-        now = self._clock()
-        if now - self._began >= 1:
-            self._began, self._count = now, 0
-        self._count += 1
-        if self._count > self._per_second:
-            raise ProtocolError(f"expected at most {self._per_second:g} messages per second, got more")
-
-
-def _allow_open_files(count: int) -> None:
-    """Raise this process's limit of open files to `count`.
-
-    Raises:
-        ValueError: the system does not allow it.
-    """
-    try:
-        import resource
-    except ImportError:  # Windows, which has no such limit
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= count:
-        return
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
-    except (OSError, ValueError):
-        raise ValueError(
-            f"listen: expected to be allowed {count} open files, got at most {hard}. Listen to fewer games"
-            " (--env.num-envs, --games), or raise the limit (ulimit -n)"
-        ) from None
-
-
-def _host_and_port(address: str) -> tuple[str, int]:
-    host, colon, port = address.rpartition(":")
-    if not (colon and host and port.isdecimal() and int(port) < 65536):
-        raise ValueError(f"listen: expected HOST:PORT, such as 127.0.0.1:7000, got {address!r}")
-    return host.strip("[]"), int(port)
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def _what(value: Any) -> str:
     return "none" if value is None else type(value).__name__
-
-
-def _quiet_logger() -> logging.Logger:
-    """A logger that does not print every port scan as a traceback."""
-    logger = logging.getLogger("entitize.websockets")
-    logger.setLevel(logging.CRITICAL)
-    return logger

@@ -184,8 +184,8 @@ class NativeVectorEnv(EntityVectorEnv):
         for name, array in arrays.items():
             own[name][...] = array
         self._is_seeded, self._is_playing = True, True
-        self._last = self._look(None)
-        return self._last
+        self._remember(batch := self._look(None))
+        return batch
 
     def _bounds(self) -> Bounds:
         """Return the bounds of each integer array in `state_names`.

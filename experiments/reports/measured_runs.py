@@ -13,7 +13,7 @@ from ...trainers import RunPart, read_metrics, read_origin
 from ..network_options import EXPERIMENT_NETWORKS, network_title
 from ..procgen.published_procgen import IMPALA_WINDOW
 from ..queue.training_jobs import RunRecord
-from ..statistics.curves import RETURN, Curve, MeanCurve, curve_of, metrics_file, range_curve, whole_number
+from ..statistics.curves import RETURN, Curve, MeanCurve, curve_of, metrics_file, range_curve, rounded_count
 from .document import ReportColumn, ReportTable, Section
 
 #: Steps that the returns of a run are averaged over, as the published ones.
@@ -92,12 +92,12 @@ def _measured(record: RunRecord, lines: Sequence[Mapping[str, float]]) -> Measur
     timed = [
         (line["time/elapsed"], line[RETURN]) for line in lines if RETURN in line and "time/elapsed" in line
     ]
-    seconds = np.array([whole_number(elapsed, "time/elapsed") for elapsed, _ in timed], np.int64)
+    seconds = np.array([rounded_count(elapsed, "time/elapsed") for elapsed, _ in timed], np.int64)
     by_time = Curve(seconds, np.array([value for _, value in timed], np.float64))
     last = max(lines, key=lambda line: line["step"])  # an evaluation is written later than its step
     elapsed = float(last.get("time/elapsed", record.seconds))
-    whole_number(elapsed, "time/elapsed")
-    return MeasuredRun(record, returns, by_time, whole_number(last["step"], "step"), elapsed)
+    rounded_count(elapsed, "time/elapsed")
+    return MeasuredRun(record, returns, by_time, rounded_count(last["step"], "step"), elapsed)
 
 
 def run_table(records: Sequence[RunRecord]) -> dict[str, dict[str, list[MeasuredRun]]]:

@@ -196,7 +196,7 @@ class _ScoreTable:
 
     @staticmethod
     def of(scores: Scores, name: str = "scores") -> _ScoreTable:
-        """Raises ValueError where there are no scores, or one is not finite; `name` is in the message."""
+        """Raise ValueError where there are no scores, or one is not finite; `name` is in the message."""
         if isinstance(scores, Mapping):
             columns = {task: np.asarray(values, np.float64) for task, values in scores.items()}
         else:

@@ -78,7 +78,7 @@ def curve_of(lines: Sequence[Mapping[str, float]], name: str = RETURN) -> Curve:
     Raises:
         ValueError: the steps don't increase, or one is no number of steps.
     """
-    points = [(whole_number(line["step"], "step"), line[name]) for line in lines if name in line]
+    points = [(rounded_count(line["step"], "step"), line[name]) for line in lines if name in line]
     steps = np.array([step for step, _ in points], np.int64)
     if (np.diff(steps) <= 0).any():
         before = int(np.argmax(np.diff(steps) <= 0))
@@ -86,7 +86,7 @@ def curve_of(lines: Sequence[Mapping[str, float]], name: str = RETURN) -> Curve:
     return Curve(steps, np.array([value for _, value in points], np.float64))
 
 
-def whole_number(value: Any, name: str) -> int:
+def rounded_count(value: Any, name: str) -> int:
     """Return `value` rounded.
 
     Raises:

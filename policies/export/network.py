@@ -101,7 +101,7 @@ class EncoderNodes:
         pairs = None
         encoding = self.weights.part("backbone.relpos_encoding")
         if config is not None and places is not None:
-            pairs = pairs_of(self.graph, config, len(self.features), places, encoding)
+            pairs = pairs_of(self.graph, config, places, encoding)
         for layer in range(self.settings.n_layer):
             x = self._block(x, self.weights.part(f"backbone.blocks.{layer}"), pairs, encoding)
         return x

@@ -73,9 +73,7 @@ def places_of(
     return PlaceValues(*(graph.join(parts, 0) for parts in (positions, headings, kinds, known)))
 
 
-def pairs_of(
-    graph: Graph, config: RelativePosition, num_types: int, places: PlaceValues, weights: ModuleWeights
-) -> Pairs:
+def pairs_of(graph: Graph, config: RelativePosition, places: PlaceValues, weights: ModuleWeights) -> Pairs:
     """Return keys and values of all pairs of rows."""
     looking, seen = [1], [0]  # the axes to add where a row looks or is looked at
     offsets = graph.add(

@@ -88,16 +88,10 @@ def items_of(name: str, actions: Mapping[str, RaggedArray], actors: RaggedArray)
     return items
 
 
-def no_choice(name: str, actors: RaggedArray, actor: int) -> ValueError:
-    """Return the error that the mask allows `actor` no choice."""
+def nothing_allowed(name: str, what: str, actors: RaggedArray, actor: int) -> ValueError:
+    """Return the error that the mask allows `actor` no choice or no entity, as `what` says."""
     step = step_of(actors.offsets, actor)
-    return ValueError(f"action {name!r}: step {step}: the mask allows an actor no choice")
-
-
-def no_entity(name: str, actors: RaggedArray, actor: int) -> ValueError:
-    """Return the error that the mask allows `actor` no entity."""
-    step = step_of(actors.offsets, actor)
-    return ValueError(f"action {name!r}: step {step}: the mask allows an actor no entity")
+    return ValueError(f"action {name!r}: step {step}: the mask allows an actor no {what}")
 
 
 def not_selectable(name: str, choices: RaggedArray, actor: int) -> ValueError:

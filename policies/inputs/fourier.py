@@ -5,7 +5,6 @@ Shape alphabet: N entities, F features, P of them positions, W wavelengths.
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Mapping
 
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
+from ...suggestions import did_you_mean
 from ..kernels.parallel import over_rows
 from ..rogue_net.config import FourierFeatures
 
@@ -40,11 +40,9 @@ class FourierEncoder:
         known = dict.fromkeys(feature for features in entities.values() for feature in features)
         for feature in config.features:
             if feature not in known:
-                near = difflib.get_close_matches(feature, known, 1)
-                hint = f". Did you mean {near[0]!r}?" if near else ""
                 raise ValueError(
-                    f"fourier: unknown feature: expected one of the entities' {', '.join(known)}, "
-                    f"got {feature!r}{hint}"
+                    f"fourier: unknown feature: expected one of the entities' {', '.join(known)},"
+                    f" got {feature!r}{did_you_mean(feature, known, 1)}"
                 )
         order = {feature: place for place, feature in enumerate(config.features)}
         self._columns = {}

@@ -22,10 +22,9 @@ from ..inputs.actors import (
     check_choices,
     check_component_items,
     check_components,
-    no_choice,
     no_component,
-    no_entity,
     not_selectable,
+    nothing_allowed,
     selection_rows,
 )
 from ..inputs.number_units import POINTS, WEIGHTS, Numbers
@@ -194,7 +193,7 @@ class FusedChoices(FusedHead):
         if without_choice >= 0:
             if self.conditional is not None:
                 raise no_component(self.name, self.conditional, batch.mask.mask, without_choice)
-            raise no_choice(self.name, batch.mask.actors, without_choice)
+            raise nothing_allowed(self.name, "choice", batch.mask.actors, without_choice)
         if self.conditional is not None:
             return Drawn(chosen.reshape(count, self.parts), log_probs)
         return Drawn(chosen, log_probs)
@@ -322,7 +321,7 @@ class FusedSelection(FusedHead):
         drawing = HeadBatch(batch.mask, batch.offsets, batch.arrays._replace(draws=draws))
         without_choice = self.evaluate(x, w, drawing, log_probs, entropies, 0, len(batch.offsets) - 1)
         if without_choice >= 0:
-            raise no_entity(self.name, batch.mask.actors, without_choice)
+            raise nothing_allowed(self.name, "entity", batch.mask.actors, without_choice)
         return Drawn(batch.arrays.chosen, log_probs)
 
     def refuse(self, batch: HeadBatch, actions: RaggedArray, actor: int) -> None:

@@ -21,8 +21,7 @@ from ..inputs.actors import (
     Drawn,
     actor_rows,
     check_choices,
-    no_choice,
-    no_entity,
+    nothing_allowed,
     selection_rows,
 )
 from ..inputs.rows import RowLayout
@@ -68,7 +67,7 @@ class Choices(nn.Module):
         draws = None if rng is None else rng.random(len(logits))
         chosen, log_probs = draw_choices(logits.cpu().double().numpy(), mask.values, draws)
         if (chosen < 0).any():
-            raise no_choice(self.name, mask, int((chosen < 0).argmax()))
+            raise nothing_allowed(self.name, "choice", mask, int((chosen < 0).argmax()))
         return Drawn(chosen, log_probs.astype(np.float32))
 
     def evaluate(self, logits: Tensor, mask: RaggedArray, choices: RaggedArray) -> tuple[Tensor, Tensor]:
@@ -155,7 +154,7 @@ class SelectEntityHead(nn.Module):
         draws = None if rng is None else rng.random(len(queries))
         chosen, log_probs = draw_actees(queries, keys, mask, draws)
         if (chosen < 0).any():
-            raise no_entity(self.name, mask.actors, int((chosen < 0).argmax()))
+            raise nothing_allowed(self.name, "entity", mask.actors, int((chosen < 0).argmax()))
         return Drawn(chosen, log_probs.astype(np.float32))
 
     def evaluate(

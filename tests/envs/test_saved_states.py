@@ -103,6 +103,19 @@ def test_every_state_of_play_is_taken_back(name: str, options: dict[str, Any]) -
         assert venv.set_state(venv.get_state()).equals(batch)
 
 
+def test_after_going_back_actions_are_drawn_for_that_moment() -> None:
+    venv = playing("MineSweeper", {}, 0)
+    state, space = venv.get_state(), venv.action_space
+    for _ in range(4):
+        venv.step(space.sample())
+    batch, drawn = venv.set_state(state), []
+    for mask in (None, batch):
+        space.seed(5)
+        drawn.append(space.sample(mask=mask))
+    assert drawn[0] == drawn[1] and space.contains(drawn[0])
+    venv.step(drawn[0])
+
+
 @games
 def test_a_state_with_other_small_numbers_is_refused_or_plays_on(name: str, options: dict[str, Any]) -> None:
     """Arrays that contradict each other lead to no error later, and to no endless search."""

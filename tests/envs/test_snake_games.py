@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import warnings
 from collections import deque
-from types import ModuleType
 from typing import Any
 
 import entitize as ez
@@ -18,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from facts import raises
+from peers import entity_gym_module
 
 DELTAS = ((0, 1), (0, -1), (-1, 0), (1, 0))
 UP, DOWN, LEFT, RIGHT = range(4)
@@ -102,17 +100,9 @@ def hunting_moves(
 # -- one player, against the reference ----------------------------------------------------------------------
 
 
-def original(module: str) -> ModuleType:
-    """A module of the entity_gym package, whose import warns of its age."""
-    pytest.importorskip("ragged_buffer", reason="entity_gym needs it, and no build is for Python 3.12")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return importlib.import_module(f"entity_gym.{module}")
-
-
 def reference_game(venv: Any, game: int) -> Any:
     """The reference's game in the state of ours, which leaves new food off the board."""
-    module = original("examples.multi_snake")
+    module = entity_gym_module("examples.multi_snake")
 
     class Unfed(module.MultiSnake):  # type: ignore[misc, name-defined]
         def _spawn_food(self, color: int) -> None:
@@ -150,7 +140,7 @@ def test_one_player_plays_the_references_game(options: dict[str, Any], seed: int
         moves = [hunting_moves(venv, game, rng, list(range(num_snakes))) for game in (0, 1)]
         batch, played = venv.play({"move": RaggedArray.from_arrays(moves)})
         actors, labels = theirs.observe().ids["SnakeHead"], ["up", "down", "left", "right"]
-        order = original("env").CategoricalAction(
+        order = entity_gym_module("env").CategoricalAction(
             actors=actors,
             indices=np.array(moves[1], np.int64),
             index_to_label=labels,

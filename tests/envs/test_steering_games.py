@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import heapq
-import importlib
 import math
-import warnings
-from types import ModuleType
 from typing import Any
 
 import entitize as ez
@@ -17,19 +14,13 @@ from entitize.ragged import RaggedArray
 from hypothesis import given
 from hypothesis import strategies as st
 
+from peers import entity_gym_module
+
 THRUSTS = (10, 1, 0, -1, -10)  # thousandths
 
 
-def original(module: str) -> ModuleType:
-    """A module of the entity_gym package, whose import warns of its age."""
-    pytest.importorskip("ragged_buffer", reason="entity_gym needs it, and no build is for Python 3.12")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return importlib.import_module(f"entity_gym.{module}")
-
-
 def told(actors: list[Any], labels: list[str], choice: int) -> Any:
-    action = original("env").CategoricalAction
+    action = entity_gym_module("env").CategoricalAction
     return action(actors=actors, indices=np.array([choice]), index_to_label=labels)
 
 
@@ -45,7 +36,7 @@ def expected_rows(observation: Any) -> dict[str, np.ndarray]:
 def test_the_spaceship_flies_as_the_references_does(seed: int) -> None:
     venv = ez.make_vec("MoveToOrigin", 2)
     batch, _ = venv.reset(seed=seed)
-    ship = original("examples.move_to_origin").MoveToOrigin()
+    ship = entity_gym_module("examples.move_to_origin").MoveToOrigin()
     ship.reset()
     ship.x_pos, ship.y_pos, ship.x_velocity, ship.y_velocity = venv.ships[1].tolist()
     assert math.hypot(ship.x_pos, ship.y_pos) == pytest.approx(1.0)
@@ -95,7 +86,7 @@ def test_the_vehicle_drives_as_the_references_does(
     options = {"translate": translate, "width": width, "max_mines": max_mines, "max_steps": 40}
     venv = ez.make_vec("Minefield", 3, **options)
     batch, _ = venv.reset(seed=seed)
-    module = original("examples.minefield")
+    module = entity_gym_module("examples.minefield")
     field = module.Minefield(**{**options, "max_steps": 10**6})
     field.reset()
     field.mines = [module.Mine(*mine) for mine in venv.mines[2, : venv.mine_counts[2]].tolist()]

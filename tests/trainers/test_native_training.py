@@ -56,6 +56,19 @@ def test_a_checkpoint_before_the_first_step_resumes_at_the_start(tmp_path: Path)
     assert all(torch.equal(left, right) for left, right in weights)
 
 
+def test_a_rollout_after_going_back_starts_new_episodes_as_after_a_reset_by_others() -> None:
+    collected = []
+    for goes_back in (True, False):
+        venv: Any = make_vec("Minefield", 4)
+        trainer = PPO(network(venv, 1), venv, PPOConfig(num_steps=4, minibatch_size=16))
+        trainer.collect()
+        state = venv.get_state()
+        trainer.collect()
+        venv.set_state(state) if goes_back else venv.reset(seed=7)
+        collected.append(trainer.collect().observations.gather([0, 1, 2, 3]))
+    assert collected[0].equals(collected[1])
+
+
 def test_two_threads_train_as_one_does_and_each_time_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "ROWS_PER_THREAD", 16)  # so that little work is split as well
     monkeypatch.setattr(ragged_threads, "PARALLEL_BYTES", 64)

@@ -75,7 +75,7 @@ class Snapshot:
 
 
 def check_losses(losses: Mapping[str, float], policy: Policy, grad_norm: float) -> None:
-    """Raises NonFiniteError if a loss or the norm of all gradients is not finite."""
+    """Raise NonFiniteError if a loss or the norm of all gradients is not finite."""
     if math.isfinite(grad_norm) and all(map(math.isfinite, losses.values())):
         return
     culprits = [f"{name} is {value}" for name, value in losses.items() if not math.isfinite(value)]
@@ -88,7 +88,7 @@ def check_losses(losses: Mapping[str, float], policy: Policy, grad_norm: float) 
 
 
 def check_finite(policy: Policy) -> None:
-    """Raises NonFiniteError if a parameter or a buffer (normalization statistics) is not finite."""
+    """Raise NonFiniteError if a parameter or a buffer (normalization statistics) is not finite."""
     import torch  # here, as Ray actors read this module without torch
 
     numbers = {name: t for name, t in policy.state_dict().items() if t.is_floating_point()}
@@ -100,7 +100,7 @@ def check_finite(policy: Policy) -> None:
 
 
 def check_batch(batch: EntityBatch, num_envs: int | None, lanes: NDArray[np.int64] | None = None) -> None:
-    """Raises NonFiniteError if a feature is not finite, naming environment, entity type and column.
+    """Raise NonFiniteError if a feature is not finite, naming environment, entity type and column.
 
     Row b of `batch` is of environment `lanes[b]`, or where no lanes are given of b modulo `num_envs`. Where
     that is None the error names the row.
@@ -130,7 +130,7 @@ def _not_finite(values: NDArray[np.floating]) -> NDArray[np.int64]:
 
 
 def check_lanes(what: str, numbers: NDArray[np.floating], active: NDArray[np.bool_] | None = None) -> None:
-    """Raises NonFiniteError if one of the environments' `numbers` is not finite.
+    """Raise NonFiniteError if one of the environments' `numbers` is not finite.
 
     `numbers` are of all environments (E,), or only of those that are `active` (E,).
     """

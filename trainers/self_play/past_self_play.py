@@ -299,8 +299,8 @@ class StatefulPastSelfPlay(PastSelfPlay):
         self._moves = None
         self.seats.set_state(own)
         self._inactive = np.array(own["idle"], bool) if own else np.zeros(self.num_envs, bool)
-        self._last = self._shown()
-        return self._last
+        self._remember(batch := self._shown())
+        return batch
 
 
 def _are_plain(actions: Any, space: EntityActionSpace, num_envs: int) -> bool:

@@ -69,30 +69,16 @@ class Channels(View):
 
     def bind(self, space: spaces.Space[Any], scope: Scope) -> EntityEncoder:
         (height, width, channels), read = grid_reader(self, space, scope, self.layout)
-        known = scope.feature_names.get(scope.path, ())
-        names: Sequence[str | None]
-        if self.names is not None:
-            names = tuple(self.names)
-        elif len(known) == channels:
-            names = tuple(scope.member_name(name) for name in known)
-        else:
-            names = tuple(scope.member_name(f"Channel{i}") for i in range(channels))
-        if len(names) != channels:
-            raise ViewError(
-                f"{scope.place}: expected {channels} names for {channels} channels, got {len(names)}:"
-                f" {list(names)}"
-            )
+        names = self._channel_names(channels, scope)
         named = [name for name in names if name is not None]
-        if len(set(named)) < len(named):
-            raise ViewError(f"{scope.place}: expected distinct channel names, got {named}")
         with_values = not is_binary(space) if self.values is None else self.values
         base = ("x", "y", "value") if with_values else ("x", "y")
-        unknown = {*self.features, *(c for some in self.features.values() for c in some)} - set(named)
+        used = {channel for some in self.features.values() for channel in some}
+        unknown = {*self.features, *used} - set(named)
         if unknown:
             raise ViewError(
                 f"{scope.place}: features: expected channels of {named}, got {sorted(unknown)[0]!r}"
             )
-        used = {channel for some in self.features.values() for channel in some}
         types = [name for name in named if name not in used]
         entities = {name: (*base, *self.features.get(name, ())) for name in types}
         if used:
@@ -122,6 +108,30 @@ class Channels(View):
             return dict(zip(types, group(rows, steps, slots, len(types), batch_size), strict=True))
 
         return EntityEncoder(entities, encode)
+
+    def _channel_names(self, channels: int, scope: Scope) -> Sequence[str | None]:
+        """Return the entity type of each channel; None: its numbers are left out.
+
+        Raises:
+            ViewError: another number of names is given, or one twice.
+        """
+        names: Sequence[str | None]
+        if self.names is not None:
+            names = tuple(self.names)
+        else:
+            known = scope.feature_names.get(scope.path, ())
+            if len(known) != channels:
+                known = tuple(f"Channel{i}" for i in range(channels))
+            names = tuple(scope.member_name(name) for name in known)
+        if len(names) != channels:
+            raise ViewError(
+                f"{scope.place}: expected {channels} names for {channels} channels, got {len(names)}:"
+                f" {list(names)}"
+            )
+        named = [name for name in names if name is not None]
+        if len(set(named)) < len(named):
+            raise ViewError(f"{scope.place}: expected distinct channel names, got {named}")
+        return names
 
 
 def _with_features(
