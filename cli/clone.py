@@ -124,7 +124,7 @@ def describe(trainer: BehaviorCloning, metrics: dict[str, float]) -> str:
 def _network(chosen: CloneArguments, dataset: EntityDataset) -> AnyNetwork:
     if chosen.init_from is not None:
         return load_network(chosen.init_from, dataset.space)
-    torch.manual_seed(chosen.cloning.seed)
+    torch.manual_seed(chosen.cloning.seed % 2**64)  # torch takes no larger ones
     try:
         return RogueNet(dataset.space, dataset.space.actions, **chosen.net.to_dict())
     except (ValueError, TypeError) as error:

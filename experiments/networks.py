@@ -38,7 +38,7 @@ def initial_policy(
     """
     if config.init_from is None:
         return make_policy(config, venv), config
-    torch.manual_seed(config.ppo.seed)
+    torch.manual_seed(config.ppo.seed % 2**64)  # torch takes no larger ones
     path = run if checkpoint_paths(run / "checkpoints") else Path(config.init_from)
     default = RogueNetConfig().to_dict()
     options = {
@@ -63,7 +63,7 @@ def make_policy(config: TrainConfig, venv: EntityVectorEnv) -> AnyNetwork:
     Raises:
         UserError: the network's options don't go together or with `venv`.
     """
-    torch.manual_seed(config.ppo.seed)
+    torch.manual_seed(config.ppo.seed % 2**64)  # torch takes no larger ones
     spaces = venv.single_observation_space, venv.single_action_space
     if config.network == ROGUE_NET:
         try:

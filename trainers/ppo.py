@@ -197,8 +197,8 @@ class PPO(OwnsOptimizer):
         metrics: dict[str, float] = {}
         while self._fraction_done(self.step) < 1:
             metrics = self._iterate()
-            show(self.step, metrics)
             with saving_on_error(self._save_new):
+                show(self.step, metrics)
                 stops = [stop.is_set(), *(callback(self, metrics) for callback in self.callbacks)]
             if self._run and is_due(
                 self.step - self._num_samples, self.step, self.config.checkpoint_interval

@@ -238,7 +238,7 @@ class RunQueue:
         """
         with ExitStack() as stack:
             self._catch_signals(stack)
-            stack.callback(self._kill_all)
+            stack.callback(self._end_all)
             stack.enter_context(self.view)
             self._take_more()
             while (self.waiting and not self._signals) or self.running:
@@ -387,14 +387,14 @@ class RunQueue:
             )
         self._is_stopping = True
         for process in self.running:
-            if self._signals == 1:
-                process.stop()
-            else:
+            process.stop()
+            if self._signals > 1:
                 process.popen.kill()
 
-    def _kill_all(self) -> None:
-        """Kill all processes, so that none is left after an error."""
-        for process in self.running:
-            process.popen.kill()
-            process.stop()
-            process.popen.wait()
+    def _end_all(self) -> None:
+        """End all processes as `_stop` does, so that none is left after an error. (Ctrl-C also ends a reader
+        of our output, as in `| tee log`: then the next line that we print raises one.)"""
+        self._is_stopping = True
+        while any(process.popen.poll() is None for process in self.running):
+            self._stop()
+            time.sleep(_PAUSE)

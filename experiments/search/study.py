@@ -15,6 +15,7 @@ from optuna.pruners import BasePruner, MedianPruner, NopPruner, SuccessiveHalvin
 from optuna.storages import BaseStorage, RDBStorage
 from optuna.trial import FrozenTrial, TrialState
 from rich.console import Console
+from sqlalchemy import URL
 from sqlalchemy.exc import SQLAlchemyError
 
 from ...trainers import RunLockedError, read_metrics, run_lock
@@ -72,9 +73,15 @@ def load_study(settings: SearchSettings, directory: Path) -> optuna.Study:
     try:
         # Others may look at the study meanwhile, which locks the file.
         patience = {"connect_args": {"timeout": _LOCK_SECONDS}}
-        return make_study(settings, RDBStorage(f"sqlite:///{directory / STORAGE}", patience))
+        return make_study(settings, RDBStorage(_url(directory / STORAGE), patience))
     except (SQLAlchemyError, OptunaError) as error:
         raise _damaged(directory, error) from error
+
+
+def _url(path: Path) -> str:
+    """Return the URL of a storage whose folder may have any name: Optuna fills in what stands in braces."""
+    url = URL.create("sqlite", database=str(path)).render_as_string()
+    return url.replace("{", "{{").replace("}", "}}")
 
 
 def make_study(settings: SearchSettings, storage: BaseStorage) -> optuna.Study:

@@ -13,6 +13,7 @@ import pytest
 from entitize.envs import EntityVectorEnv
 from entitize.experiments import EnvConfig, TrainConfig, UserError, make_policy, read_run_config
 from entitize.policies import RogueNetConfig
+from entitize.trainers import PPOConfig
 
 from facts import mentions, raises
 
@@ -210,3 +211,10 @@ def test_info_does_not_pass_over_options(entitize: Run, words: list[str], facts:
     code, _, err = entitize("info", *words)
     assert code == 2
     assert re.search(mentions(*facts), err)
+
+
+def test_a_seed_may_have_128_bits() -> None:  # as those of `numpy.random.SeedSequence`
+    config = TrainConfig(ppo=PPOConfig(seed=2**128 - 1))
+    with ez.make_vec("MineSweeper", 1) as venv:
+        first, second = (make_policy(config, venv).state_dict() for _ in range(2))
+    assert all(np.array_equal(first[name], second[name]) for name in first)

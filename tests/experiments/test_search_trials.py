@@ -236,6 +236,13 @@ def test_the_first_trial_is_the_configuration_itself(tmp_path: Path) -> None:
     assert source.more()[0].config.ppo.gamma != TrainConfig().ppo.gamma
 
 
+def test_the_folder_of_a_search_may_have_any_name(tmp_path: Path) -> None:
+    folder = tmp_path / "50%25? {lr} ü"
+    source_in(folder, settings()).more()
+    assert (folder / "search.db").exists()
+    assert len(source_in(folder, settings()).unfinished()) == 1
+
+
 # -- report --------------------------------------------------------------------------------------------------
 
 

@@ -44,13 +44,14 @@ def naming_update(update: int, step: int, run: RunFolder | None) -> Iterator[Non
 
 @contextmanager
 def saving_on_error(save: Callable[[], object]) -> Iterator[None]:
-    """Call `save` where an error ends a rollout: the policy is that of the last update.
+    """Call `save` where an error ends the block: the policy is that of the last update.
 
-    The error is raised again, even if saving fails.
+    So does SystemExit, which rich raises where the reader of the output, such as `tee`, has ended. The error
+    is raised again, even if saving fails.
     """
     try:
         yield
-    except Exception:
+    except (Exception, SystemExit):
         with suppress(Exception):
             save()
         raise

@@ -93,6 +93,22 @@ def test_an_experiment_survives_kills(entitize: Run, tmp_path: Path) -> None:
     assert (folder / "log.txt").read_text() == log
 
 
+def test_a_queue_whose_reader_has_ended_stops_its_runs_with_a_checkpoint(tmp_path: Path) -> None:
+    words = ["experiment", "procgen", "--games", "maze", "--seeds", "1", "--steps", "320000"]
+    words += ["--jobs", "1", "--device", "cpu", "--out", str(tmp_path), "--", *TINY]
+    words += ["--ppo.checkpoint-interval", "320000"]
+    folder = tmp_path / "runs" / "maze" / "roguenet" / "0"
+    command = [sys.executable, "-m", "entitize", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as queue:
+        wait_until(lambda: steps_in(folder)[-1:] > [16])
+        assert queue.stdout is not None
+        queue.stdout.close()  # as of `| tee log`, which Ctrl-C ends as well
+        queue.send_signal(signal.SIGINT)
+        queue.wait(PATIENCE)
+    stopped = read_run(folder)
+    assert 0 < stopped.steps == steps_in(folder)[-1] < 320000
+
+
 def test_a_queue_ignores_the_signals_that_its_parent_ignores(trained: Path, tmp_path: Path) -> None:
     handler = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does
     try:
