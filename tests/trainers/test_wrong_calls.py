@@ -122,3 +122,16 @@ def test_an_agent_takes_observations_only(venv: Any, net: Any, tmp_path: Path) -
             agent.act(seen)  # type: ignore[call-overload]
     with raises(TypeError, "Enum", "int"):
         agent.choose(np.zeros(3), int)  # type: ignore[type-var,arg-type]
+
+
+@pytest.mark.parametrize("rng", [3, True, None])
+def test_actions_are_drawn_from_a_generator_only(rng: Any, venv: Any, net: Any, tmp_path: Path) -> None:
+    """`act(observation, True)` does not mean `deterministic=True`; None drew nothing in a network."""
+    ez.PPO(net, venv, ez.PPOConfig(**OPTIONS), tmp_path).train(progress=False)
+    batch, _ = venv.reset(seed=1)
+    same = ez.RogueNet(net.observation_space, net.action_space, **{**net.config, "engine": "torch"})
+    agent = ez.load_agent(tmp_path)
+    for policy in (net, same) if rng is None else (net, same, agent):
+        with raises(TypeError, "rng", "numpy.random.Generator", str(rng), "deterministic=True"):
+            policy.act(batch, rng)
+        assert policy.act(batch, rng, deterministic=True).actions == policy.act(batch, None, True).actions
