@@ -98,6 +98,7 @@ class RogueNet(RogueNetwork):
         `actions` are as in `ActResult.drawn`; `as_drawn` makes them of others.
 
         Raises:
+            TypeError: the actions are no dict of ragged arrays.
             ValueError: an action is missing, has the wrong number of items, or is masked.
         """
         engine = self.fused_engine()
