@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -285,6 +286,8 @@ def test_adam_has_the_epsilon_of_stable_baselines() -> None:
     assert make_policy().optimizer.defaults["eps"] == 1e-5
     assert make_policy(optimizer_kwargs={"eps": 1e-3}).optimizer.defaults["eps"] == 1e-3
     assert make_policy().optimizer.defaults["lr"] == 1e-3
+    decaying = make_policy(optimizer_class=partial(torch.optim.AdamW, weight_decay=0.5)).optimizer
+    assert isinstance(decaying, torch.optim.AdamW) and decaying.defaults["weight_decay"] == 0.5
 
 
 def test_what_does_not_fit_is_refused_at_construction() -> None:

@@ -367,7 +367,8 @@ def _generator() -> np.random.Generator:
 def _with_adam_eps(
     optimizer_class: type[torch.optim.Optimizer], optimizer_kwargs: dict[str, Any] | None
 ) -> dict[str, Any]:
-    defaults = {"eps": _ADAM_EPS} if issubclass(optimizer_class, torch.optim.Adam) else {}
+    is_adam = isinstance(optimizer_class, type) and issubclass(optimizer_class, torch.optim.Adam)
+    defaults = {"eps": _ADAM_EPS} if is_adam else {}
     return {**defaults, **(optimizer_kwargs or {})}
 
 
