@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .inputs.actors import FORBIDDEN
 from .padded import PaddedRogueNet
 from .rogue_net import RogueNet
 from .rogue_net.heads import SelectEntityHead
 from .rogue_net.names import NamedModules
+from .rogue_net.tensors import forbid
 
 
 class PaddedActorCritic(nn.Module):
@@ -80,7 +80,7 @@ class PaddedActorCritic(nn.Module):
         rows = features.view(len(features), self.net.features_dim // width, width)  # (B, R, D)
         values = self.value_head.proj(rows[:, 0]).squeeze(1)
         logits = [self._logits(name, rows).flatten(1) for name in self._names]
-        return torch.cat(logits, 1).masked_fill(~self.action_masks(observations), FORBIDDEN), values
+        return forbid(torch.cat(logits, 1), ~self.action_masks(observations)), values
 
     def action_masks(self, observations: Mapping[str, Tensor]) -> Tensor:
         """Return what the observations (B, …) allow, bool (B, S), as `action_masks()` of the environment.

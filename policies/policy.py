@@ -86,6 +86,22 @@ class Explanation:
     rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
+def source_of_draws(rng: np.random.Generator, deterministic: bool) -> np.random.Generator | None:
+    """Return the generator that draws actions, `rng`; None if the most probable ones are taken.
+
+    Raises:
+        TypeError: actions are to be drawn, and `rng` is no generator.
+    """
+    if deterministic:
+        return None
+    if isinstance(rng, np.random.Generator | np.random.RandomState):
+        return rng  # the older class has the methods that are needed
+    raise TypeError(
+        f"act: rng: expected a numpy.random.Generator, got {rng!r}. Make one with numpy.random.default_rng"
+        " (the most probable actions: deterministic=True)"
+    )
+
+
 @runtime_checkable
 class ActingPolicy(Protocol):
     """A policy that acts, and need not be trainable."""

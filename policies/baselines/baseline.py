@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ...envs import ActionMask, ActionSpace, EntityActionSpace, EntityBatch, EntitySpace
 from ...ragged import RaggedArray
 from ..inputs.actors import Drawn, items_of
-from ..policy import ActResult, Evaluation, Explanation
+from ..policy import ActResult, Evaluation, Explanation, source_of_draws
 from ..rogue_net.config import from_options
 from ..rogue_net.explanation import check_one_step
 from ..rogue_net.heads import Distribution
@@ -77,7 +77,7 @@ class Baseline(nn.Module, ABC):
         """
         with torch.inference_mode():
             seen, mask, actors = self._read(batch)
-            chosen, values = self._draw(seen, mask, actors, None if deterministic else rng)
+            chosen, values = self._draw(seen, mask, actors, source_of_draws(rng, deterministic))
             return ActResult.from_draws({self.name: chosen}, batch.actions, values.float().cpu().numpy())
 
     def value(self, batch: EntityBatch) -> NDArray[np.float32]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...envs import EntityActionSpace, EntityBatch, EntitySpace
 from ...ragged import RaggedArray
-from ..policy import ActResult, Evaluation
+from ..policy import ActResult, Evaluation, source_of_draws
 from ..rogue_net.network import RogueNetwork
 from ..rogue_net.summary import Summary, summarize
 from .engine_choice import EngineChoice, EngineChooser
@@ -71,15 +71,17 @@ class RogueNet(RogueNetwork):
         """Choose an action for every actor; see `Policy.act`.
 
         Raises:
+            TypeError: `rng` is no generator.
             ValueError: the batch does not fit the space, or the mask of an actor allows nothing.
         """
+        source = source_of_draws(rng, deterministic)
         engine = self._acting_engine()
         if isinstance(engine, StaticForm):
             return engine.act(batch, rng, deterministic)
         if engine is None:
             return super().act(batch, rng, deterministic)
         prepared = self.inputs.prepare(batch)
-        return engine.network.act(prepared, batch.actions, engine.weights(), None if deterministic else rng)
+        return engine.network.act(prepared, batch.actions, engine.weights(), source)
 
     def value(self, batch: EntityBatch) -> NDArray[np.float32]:
         """Return the predicted return of each step (B,), without gradients."""
@@ -96,6 +98,7 @@ class RogueNet(RogueNetwork):
         `actions` are as in `ActResult.drawn`; `as_drawn` makes them of others.
 
         Raises:
+            TypeError: the actions are no dict of ragged arrays.
             ValueError: an action is missing, has the wrong number of items, or is masked.
         """
         engine = self.fused_engine()

@@ -72,11 +72,20 @@ def items_of(name: str, actions: Mapping[str, RaggedArray], actors: RaggedArray)
     """Return the items of action `name`, one for each of `actors`.
 
     Raises:
+        TypeError: the actions are no dict of ragged arrays.
         ValueError: the action is missing, or it has another number of items.
     """
+    if not isinstance(actions, Mapping):
+        kind = type(actions).__name__
+        raise TypeError(f"actions: expected a dict like ActResult.drawn, with a RaggedArray each, got {kind}")
     if name not in actions:
         raise ValueError(f"action {name!r} is missing: got {', '.join(actions) or 'no actions'}")
     items = actions[name]
+    if not isinstance(items, RaggedArray):
+        raise TypeError(
+            f"action {name!r}: expected a RaggedArray with one item per actor, got {type(items).__name__}."
+            " `batch.actions[name].actors.with_values(array)` makes one of an array"
+        )
     if len(items) != len(actors):
         raise ValueError(f"action {name!r}: expected {len(actors)} steps, got {len(items)}")
     if not np.array_equal(items.offsets, actors.offsets):

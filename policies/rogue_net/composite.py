@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from ...envs import MultiCategorical
 from ...ragged import RaggedArray
-from ..inputs.actors import FORBIDDEN, Drawn, check_components, no_component
+from ..inputs.actors import Drawn, check_components, no_component
 from .config import Composite
 from .sampling import draw_choices
-from .tensors import as_tensor
+from .tensors import as_tensor, forbid
 
 
 class ConditionalChoices(nn.Module):
@@ -97,7 +97,7 @@ class ConditionalChoices(nn.Module):
         """Return the probability of each choice among those of its component (A, C); 0 for all of a component
         of which the mask allows none."""
         allowed = as_tensor(mask.values, logits)
-        parts = logits.masked_fill(~allowed, FORBIDDEN).split(self._sizes, 1)
+        parts = forbid(logits, ~allowed).split(self._sizes, 1)
         return torch.cat([part.softmax(1) for part in parts], 1) * allowed
 
     def outcome(
@@ -110,7 +110,7 @@ class ConditionalChoices(nn.Module):
         in the log-probability.
         """
         if forbidden is not None:
-            logits = logits.masked_fill(forbidden, FORBIDDEN)
+            logits = forbid(logits, forbidden)
         # A softmax per component, all of them at once.
         with torch.no_grad():
             top = torch.stack([part.amax(1) for part in logits.split(self._sizes, 1)], 1)  # (A, M)

@@ -17,7 +17,6 @@ from torch import Tensor, nn
 from ...envs import ActionMask
 from ...ragged import RaggedArray
 from ..inputs.actors import (
-    FORBIDDEN,
     Drawn,
     actor_rows,
     check_choices,
@@ -26,7 +25,7 @@ from ..inputs.actors import (
 )
 from ..inputs.rows import RowLayout
 from .sampling import chosen_pairs, draw_actees, draw_choices
-from .tensors import as_tensor, inverse_lengths, steps_of
+from .tensors import as_tensor, forbid, inverse_lengths, steps_of
 
 
 class Distribution(Protocol):
@@ -79,13 +78,13 @@ class Choices(nn.Module):
 
     def probabilities(self, logits: Tensor, mask: RaggedArray) -> Tensor:
         """Return the probability of each choice (A, C)."""
-        return logits.masked_fill(as_tensor(~mask.values, logits), FORBIDDEN).softmax(1)
+        return forbid(logits, as_tensor(~mask.values, logits)).softmax(1)
 
 
 def categorical(logits: Tensor, forbidden: Tensor | None, chosen: Tensor) -> tuple[Tensor, Tensor]:
     """Return log-probabilities (A,) of the choices `chosen` (A,) and entropies (A,), from logits (A, C)."""
     if forbidden is not None:
-        logits = logits.masked_fill(forbidden, FORBIDDEN)
+        logits = forbid(logits, forbidden)
     log_probs = torch.log_softmax(logits, 1)
     entropies = -(log_probs.exp() * log_probs).sum(1)
     return log_probs.gather(1, chosen[:, None]).squeeze(1), entropies
@@ -173,7 +172,7 @@ class SelectEntityHead(nn.Module):
         queries, keys = self._queries_keys(x, rows, mask)
         allowed = as_tensor(mask.mask.values.reshape(len(queries), len(keys)), x)
         scores = queries @ keys.T / math.sqrt(queries.shape[1])
-        return scores.masked_fill(~allowed, FORBIDDEN).softmax(1)
+        return forbid(scores, ~allowed).softmax(1)
 
 
 def ragged_log_softmax(logits: Tensor, owner: Tensor, owners: int) -> tuple[Tensor, Tensor]:

@@ -177,6 +177,7 @@ class RogueNetwork(nn.Module):
         `actions` are as in `ActResult.drawn`; `as_drawn` makes them of others.
 
         Raises:
+            TypeError: the actions are no dict of ragged arrays.
             ValueError: an action is missing, has the wrong number of items, or is masked.
         """
         self.check_actions(batch, actions)

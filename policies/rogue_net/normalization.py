@@ -22,8 +22,9 @@ class InputNorm(nn.Module):
 
         mean = mean_A + δ n_B / n,    S = S_A + S_B + δ² n_A n_B / n,    variance = S / (n - 1).
 
-    The statistics are float64 buffers (`count`, `mean`, `squares_sum`) and travel with the state dict. A
-    feature that never changed is only centred; before two rows were seen, features are only clipped.
+    The statistics are float64 buffers (`count`, `mean`, `squares_sum`) and travel with the state dict, in
+    networks of 16 bits as well. A feature that never changed is only centred; before two rows were seen,
+    features are only clipped.
 
     Where several processes train together, each sets `share`, which returns the moments that all of them
     gave: they update at the same time, and have the same statistics afterwards.
@@ -101,6 +102,16 @@ class InputNorm(nn.Module):
         shift, scale = shift_and_scale(float(self.count), *self._sums())
         self.shift.copy_(torch.from_numpy(shift))
         self.scale.copy_(torch.from_numpy(scale))
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> InputNorm:
+        """Leave the statistics as they are in `half()` and `bfloat16()`: their sums exceed 16 bits."""
+        before = {name: getattr(self, name) for name in ("count", "mean", "squares_sum")}
+        super()._apply(fn, recurse)
+        for name, statistic in before.items():
+            converted = getattr(self, name)
+            if converted.dtype.itemsize == 2:
+                setattr(self, name, statistic.to(converted.device))
+        return self
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         super()._load_from_state_dict(*args, **kwargs)

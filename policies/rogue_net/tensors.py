@@ -10,12 +10,21 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from ..inputs.actors import FORBIDDEN
 from ..inputs.rows import RowLayout, plain
+
+#: `FORBIDDEN` in float16, as of `torch.autocast`: differences to other logits are finite as well.
+_FORBIDDEN_HALF = -3e4
 
 
 def as_tensor(array: NDArray[Any], like: Tensor | None = None, dtype: torch.dtype | None = None) -> Tensor:
     """`array` as a tensor on the device of `like`, without a copy where that is possible."""
     return torch.from_numpy(plain(array)).to(device=None if like is None else like.device, dtype=dtype)
+
+
+def forbid(logits: Tensor, forbidden: Tensor) -> Tensor:
+    """Return `logits` with those that are `forbidden` (bool) so low that their probability is exactly 0."""
+    return logits.masked_fill(forbidden, _FORBIDDEN_HALF if logits.dtype == torch.float16 else FORBIDDEN)
 
 
 def runs_kernels(x: Tensor) -> bool:

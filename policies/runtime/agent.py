@@ -83,6 +83,7 @@ class Agent:
 
         Raises:
             ObservationError: a step is not of the space; names the entity type, feature or action.
+            TypeError: `rng` is no generator.
             ValueError: a batch does not fit the space, or an actor may do nothing.
         """
         if isinstance(rng, type):

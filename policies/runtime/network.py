@@ -14,7 +14,7 @@ from ..inputs.moments import shift_and_scale
 from ..inputs.prepare import Inputs
 from ..kernels.fused_network import FusedNetwork
 from ..kernels.parameter_layout import Entry, escaped
-from ..policy import ActingPolicy, ActResult
+from ..policy import ActingPolicy, ActResult, source_of_draws
 from ..rogue_net.config import RogueNetConfig
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -51,10 +51,11 @@ class FlatNetwork:
         """Choose an action for every actor; same contract as `Policy.act`.
 
         Raises:
+            TypeError: `rng` is no generator.
             ValueError: the batch does not fit the space, or an actor may do nothing.
         """
-        prepared = self._inputs.prepare(batch)
-        return self._network.act(prepared, batch.actions, self._weights, None if deterministic else rng)
+        source = source_of_draws(rng, deterministic)
+        return self._network.act(self._inputs.prepare(batch), batch.actions, self._weights, source)
 
     def value(self, batch: EntityBatch) -> NDArray[np.float32]:
         """Predicted return of each step (B,)."""

@@ -126,3 +126,25 @@ def test_a_broken_feature_is_named_and_moves_nothing(make_space, random_batch, m
     with raises(ValueError, "Food", "feature 'y'", "NaN"):
         net.update_normalization(broken)
     assert all(torch.equal(before[name], value) for name, value in net.state_dict().items())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_statistics_are_not_rounded_to_16_bits(make_space, random_batch, make_net, dtype):
+    """Their sums exceed float16, and a network that loaded infinite ones would scale all features to 0."""
+    space = make_space()
+    batch = random_batch(space)
+    net = make_net(space, batch, path="torch")
+    rng = np.random.default_rng(0)
+    net.normalization["Food"].update((rng.standard_normal((70_000, 2)) * 3 + 100).astype(np.float32))
+    small = copy.deepcopy(net).to(dtype)
+    assert small.policy_net.embedding.types["Food"].linear.weight.dtype == dtype
+    fresh = make_net(space, batch, path="torch")
+    fresh.load_state_dict(small.state_dict())
+    for network in (net, small, fresh):
+        network.update_normalization(batch)
+    for name in net.normalization.names:
+        for statistic in ("count", "mean", "squares_sum"):
+            expected = getattr(net.normalization[name], statistic)
+            for network in (small, fresh):
+                assert torch.equal(getattr(network.normalization[name], statistic), expected)
+        torch.testing.assert_close(fresh.normalization[name].scale, net.normalization[name].scale)

@@ -67,6 +67,25 @@ def test_log_probabilities_entropies_and_values_are_the_ragged_networks(
         torch.testing.assert_close(values.detach().numpy(), net.value(batch), atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_masked_choices_have_probability_0_under_torch_autocast(
+    dtype: torch.dtype, make_space: Callable[..., EntitySpace], random_batch: Callable[..., EntityBatch]
+) -> None:
+    space = make_space(continuous=False)
+    layout = layout_of(space)
+    padded, observations = ez.PaddedActorCritic(layout.observation_space, **SIZES), random_batch(space)
+    arrays = tensors(layout, observations)
+    exact, allowed = padded(arrays)[0], padded.action_masks(arrays)
+    with torch.autocast("cpu", dtype=dtype):
+        logits, _ = padded(arrays)
+    assert logits.dtype == dtype
+    torch.testing.assert_close(logits[allowed].float(), exact[allowed], rtol=0.1, atol=0.1)
+    probabilities = [part.softmax(1) for part in logits.split(padded.num_choices, 1)]
+    assert not torch.cat(probabilities, 1)[~allowed].any()
+    logits[allowed].sum().backward()
+    assert all(p.grad.isfinite().all() for p in padded.parameters() if p.grad is not None)
+
+
 class Builders(ez.EntityEnv):
     """Workers that build by a conditional multi-discrete action, and move."""
 

@@ -237,17 +237,19 @@ def test_float64_networks_act_and_evaluate_alike(make_space, random_batch, make_
         )
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("name", [*OPTIONS, *SLOW_OPTIONS])
-def test_torch_autocast_changes_results_by_the_rounding_of_bfloat16_alone(
-    make_space, random_batch, make_net, legal_actions, name
+def test_torch_autocast_changes_results_by_rounding_alone(
+    make_space, random_batch, make_net, legal_actions, name, dtype
 ):
+    """In float16 as well, which has no number as low as the logits of masked choices in float32."""
     options = (OPTIONS | SLOW_OPTIONS)[name]
     space = make_space()
     batch = random_batch(space, most=2)
     net = make_net(space, batch, path="torch", **options)
     actions = legal_actions(space, batch)
     exact = net.evaluate(batch, actions)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    with torch.autocast("cpu", dtype=dtype):
         got = net.evaluate(batch, actions)
         drawn = net.act(batch, np.random.default_rng(0)).actions
     loss_of(got.log_probs, got.entropies, got.values).backward()

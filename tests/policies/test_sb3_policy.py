@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,22 @@ def test_evaluation_is_that_of_acting_with_gradients() -> None:
         assert entropies[b].item() == pytest.approx(by_hand, rel=1e-5)
     (log_probs_again.sum() + entropies.sum() + again.sum()).backward()
     assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in policy.parameters())
+
+
+@pytest.mark.parametrize("squash", [False, True])
+def test_predicted_actions_are_evaluated_in_their_own_units(squash: bool) -> None:
+    """Raw numbers, which `forward` returns behind the actions, are in units of the bounds."""
+    finite = ez.EntityActionSpace({"Turn": ez.Continuous([-1.0, 0.0], [1.0, 5.0]), "Walk": ez.Categorical(3)})
+    space = ez.EntitySpace({"Unit": ["x"]}, finite)
+    policy, batch = make_policy(space=space, squash=squash, log_std_init=-2), batch_of(5, space=space)
+    obs = tensors(policy, batch)
+    torch.manual_seed(3)
+    _, _, expected = policy(obs)
+    torch.manual_seed(3)
+    predicted, _ = policy.predict(batch)  # far from the bounds, at which clipping would lose something
+    for actions in (predicted, torch.from_numpy(predicted)):
+        _, log_probs, _ = policy.evaluate_actions(obs, actions)
+        np.testing.assert_allclose(log_probs.detach(), expected, rtol=1e-3, atol=1e-3)
 
 
 def test_a_step_at_which_nobody_acts_has_no_log_probability_and_no_entropy() -> None:
@@ -269,6 +286,8 @@ def test_adam_has_the_epsilon_of_stable_baselines() -> None:
     assert make_policy().optimizer.defaults["eps"] == 1e-5
     assert make_policy(optimizer_kwargs={"eps": 1e-3}).optimizer.defaults["eps"] == 1e-3
     assert make_policy().optimizer.defaults["lr"] == 1e-3
+    decaying = make_policy(optimizer_class=partial(torch.optim.AdamW, weight_decay=0.5)).optimizer
+    assert isinstance(decaying, torch.optim.AdamW) and decaying.defaults["weight_decay"] == 0.5
 
 
 def test_what_does_not_fit_is_refused_at_construction() -> None:

@@ -122,3 +122,31 @@ def test_an_agent_takes_observations_only(venv: Any, net: Any, tmp_path: Path) -
             agent.act(seen)  # type: ignore[call-overload]
     with raises(TypeError, "Enum", "int"):
         agent.choose(np.zeros(3), int)  # type: ignore[type-var,arg-type]
+
+
+@pytest.mark.parametrize("rng", [3, True, None])
+def test_actions_are_drawn_from_a_generator_only(rng: Any, venv: Any, net: Any, tmp_path: Path) -> None:
+    """`act(observation, True)` does not mean `deterministic=True`; None drew nothing in a network."""
+    ez.PPO(net, venv, ez.PPOConfig(**OPTIONS), tmp_path).train(progress=False)
+    batch, _ = venv.reset(seed=1)
+    same = ez.RogueNet(net.observation_space, net.action_space, **{**net.config, "engine": "torch"})
+    agent = ez.load_agent(tmp_path)
+    for policy in (net, same) if rng is None else (net, same, agent):
+        with raises(TypeError, "rng", "numpy.random.Generator", str(rng), "deterministic=True"):
+            policy.act(batch, rng)
+        assert policy.act(batch, rng, deterministic=True).actions == policy.act(batch, None, True).actions
+
+
+@pytest.mark.parametrize("engine", ["fused", "torch"])
+def test_actions_to_evaluate_are_ragged_arrays(engine: str, venv: Any, net: Any) -> None:
+    batch, _ = venv.reset(seed=1)
+    same = ez.RogueNet(net.observation_space, net.action_space, **{**net.config, "engine": engine})
+    result = same.act(batch, np.random.default_rng(1))
+    (name, chosen), *_ = result.actions.items()
+    for array in (chosen.values, chosen.values.tolist()):
+        with raises(TypeError, name, "RaggedArray", type(array).__name__, "with_values"):
+            same.evaluate(batch, {name: array})  # type: ignore[dict-item]
+    with raises(TypeError, "actions", "drawn", "ActResult"):
+        same.evaluate(batch, result)  # type: ignore[arg-type]
+    again = {name: batch.actions[name].actors.with_values(chosen.values)}  # as the error says
+    assert same.evaluate(batch, again).values.shape == (len(batch),)

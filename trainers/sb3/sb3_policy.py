@@ -131,11 +131,14 @@ class RogueNetPolicy(BasePolicy):
         return torch.from_numpy(actions), torch.from_numpy(result.values), torch.from_numpy(log_probs)
 
     def evaluate_actions(
-        self, obs: RolloutSteps | Mapping[str, Tensor], actions: Mapping[str, RaggedArray] | Tensor
+        self,
+        obs: RolloutSteps | Mapping[str, Tensor],
+        actions: Mapping[str, RaggedArray] | Tensor | NDArray[Any],
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Values, log-probabilities and entropies (B,) of `actions` taken at `obs`, with gradients.
 
-        `actions` are as in `ActResult.drawn`.
+        `actions` are as in `ActResult.drawn`, or one array (M,) of `forward` or of `predict`. The latter has
+        the actions alone: continuous ones count as the raw numbers that lie at them.
         """
         if isinstance(obs, RolloutSteps):
             batch = obs.batch
@@ -143,8 +146,8 @@ class RogueNetPolicy(BasePolicy):
                 self._learned_from = obs.rollout
         else:
             batch = self._unpacked(obs)
-        if isinstance(actions, Tensor):
-            actions = self._layout.unpack_actions(batch, actions.cpu().numpy(), as_drawn=True)
+        if not isinstance(actions, Mapping):
+            actions = self._drawn(batch, actions.cpu().numpy() if isinstance(actions, Tensor) else actions)
         evaluation = self._network.evaluate(batch, actions)
         log_probs, entropies = (evaluation.values.new_zeros(len(batch)) for _ in range(2))
         for name, chosen in actions.items():
@@ -319,6 +322,12 @@ class RogueNetPolicy(BasePolicy):
         """The batch behind the tensors of a `RaggedVecEnv`'s observation."""
         return self._layout.unpack({key: tensor.cpu().numpy() for key, tensor in obs.items()})
 
+    def _drawn(self, batch: EntityBatch, packed: NDArray[Any]) -> dict[str, RaggedArray]:
+        """The raw actions in `packed`; if there are none, those that give its actions."""
+        drawn = self._layout.unpack_actions(batch, packed, as_drawn=True)
+        has_raw = len(packed) > sum(chosen.values.size for chosen in drawn.values())
+        return drawn if has_raw else self._network.as_drawn(drawn)
+
     def _read(self, observation: Mapping[str, Any] | EntityBatch) -> tuple[EntityBatch, bool]:
         """An observation from outside as a batch, and whether it was one."""
         if isinstance(observation, EntityBatch):
@@ -358,7 +367,8 @@ def _generator() -> np.random.Generator:
 def _with_adam_eps(
     optimizer_class: type[torch.optim.Optimizer], optimizer_kwargs: dict[str, Any] | None
 ) -> dict[str, Any]:
-    defaults = {"eps": _ADAM_EPS} if issubclass(optimizer_class, torch.optim.Adam) else {}
+    is_adam = isinstance(optimizer_class, type) and issubclass(optimizer_class, torch.optim.Adam)
+    defaults = {"eps": _ADAM_EPS} if is_adam else {}
     return {**defaults, **(optimizer_kwargs or {})}
 
 
