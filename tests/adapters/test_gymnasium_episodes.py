@@ -52,6 +52,40 @@ class Remarks(gymnasium.Env):
         return np.full(2, self.steps, np.float32), 0.0, self.steps == 3, False, said
 
 
+class Loose(Remarks):
+    """Says values whose type and shape change from lane to lane and from step to step."""
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        observation, _ = super().reset(seed=seed)
+        return observation, self.remarks()
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[Any, Any]]:
+        *result, _ = super().step(action)
+        return *result, self.remarks()
+
+    def remarks(self) -> dict[str, Any]:
+        count = int(self.np_random.integers(1, 4))
+        loose = [("target", None if count > 2 else count), ("score", 0.5 if count > 2 else 0)]
+        return {"alive": np.arange(count), "nested": dict(loose)}
+
+
+def test_infos_of_lanes_may_differ_in_shape_and_type():
+    lanes = [Loose() for _ in range(5)]
+    venv = ez.make_vec(Loose, num_envs=5)
+    batch, info = venv.reset(seed=0)
+    said = [env.reset(seed=lane)[1] for lane, env in enumerate(lanes)]
+    for _ in range(7):
+        for lane, own in enumerate(said):
+            np.testing.assert_array_equal(info["alive"][lane], own["alive"])
+            assert {key: info["nested"][key][lane] for key in own["nested"]} == own["nested"]
+        batch, _, terminated, _, info = venv.step(venv.action_space.sample(mask=batch))
+        said = [env.step(0)[-1] for env in lanes]
+        for lane in np.flatnonzero(terminated):
+            np.testing.assert_array_equal(info["final_info"]["alive"][lane], said[lane]["alive"])
+            said[lane] = lanes[lane].reset()[1]
+    venv.close()
+
+
 @pytest.mark.parametrize("mode", ["NextStep", "Disabled", "SameStep"])
 def test_a_new_episode_knows_nothing_of_the_one_before(mode):
     venv = wrap_vec(SyncVectorEnv([Remarks] * 2, autoreset_mode=mode))
