@@ -49,7 +49,7 @@ class PlainLanes(SyncVectorEnv):
         except (KeyError, IndexError, TypeError, ValueError) as error:
             self._explain("reset", error)
             raise
-        return observation, merge_infos(infos, self.num_envs)
+        return observation, self._merged(infos)
 
     def step(self, actions: Any) -> Any:
         try:
@@ -57,12 +57,16 @@ class PlainLanes(SyncVectorEnv):
         except (KeyError, IndexError, TypeError, ValueError) as error:
             self._explain("step", error)
             raise
-        return *results, merge_infos(infos, self.num_envs)
+        return *results, self._merged(infos)
 
     def _add_info(self, vector_infos: Any, env_info: dict[str, Any], env_num: int) -> Any:
-        """Collect infos by lane, for `merge_infos`."""
+        """Collect infos by lane, for `_merged`."""
         vector_infos[env_num] = env_info
         return vector_infos
+
+    def _merged(self, infos: Any) -> dict[str, Any]:
+        """Merge infos that `_add_info` collected."""
+        return merge_infos(infos, self.num_envs)
 
     def _explain(self, where: str, error: Exception) -> None:
         """Raise an ObservationError if the last observation of a lane is the cause of an error."""
