@@ -22,7 +22,8 @@ def check_with_gymnasium(env: gymnasium.Env[Any, Any], name: str, render: bool) 
     """Run Gymnasium's `check_env` and render in every mode, their warnings counting as errors.
 
     For an environment under a wrapper, a wrong declaration about rendering is only a warning. So is
-    an environment that `check_env` cannot check (see `runs_check_env`).
+    an environment that `check_env` cannot check (see `runs_check_env`), and one that its spec cannot make
+    again: closing it twice and rendering in every mode are then not checked.
 
     Args:
         name: what errors call the environment.
@@ -34,15 +35,23 @@ def check_with_gymnasium(env: gymnasium.Env[Any, Any], name: str, render: bool) 
     # A wrapper that makes the entities is itself what is to be checked; other wrappers are taken off.
     is_own = isinstance(getattr(env.unwrapped, "observation_space", None), EntitySpace)
     base = env.unwrapped if is_own else env
+    wrapper = _unrecorded_wrapper(base)
     if runs_check_env(env):
-        _check_env(base, name, is_own)
+        _check_env(base, name, is_own, skip_close=wrapper is not None)
     else:
         warnings.warn(
             f"{name}: gymnasium's check_env was skipped: expected env.unwrapped to be a gymnasium.Env, got"
             f" {type(env.unwrapped).__name__}",
             stacklevel=3,
         )
-    if not render or base.spec is None:
+    if wrapper is not None:
+        warnings.warn(
+            f"{name}: gymnasium's checks of close() and of each render mode were skipped: they make the"
+            f" environment again from its spec, which needs {wrapper} to inherit from"
+            " gymnasium.utils.RecordConstructorArgs",
+            stacklevel=3,
+        )
+    if not render or base.spec is None or wrapper is not None:
         return
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -61,12 +70,18 @@ def runs_check_env(env: gymnasium.Env[Any, Any]) -> bool:
     return isinstance(env.unwrapped, gymnasium.Env)
 
 
-def _check_env(env: gymnasium.Env[Any, Any], name: str, is_own: bool) -> None:
+def _unrecorded_wrapper(env: gymnasium.Env[Any, Any]) -> str | None:
+    """Return the name of a wrapper whose arguments the spec of `env` lacks; None if it can be made again."""
+    wrappers = () if env.spec is None else env.spec.additional_wrappers
+    return next((wrapper.name for wrapper in wrappers if wrapper.kwargs is None), None)
+
+
+def _check_env(env: gymnasium.Env[Any, Any], name: str, is_own: bool, skip_close: bool) -> None:
     """Run `check_env` without rendering; see `check_with_gymnasium`."""
     try:
         with _legal_steps(env), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            check_env(env, skip_render_check=True)
+            check_env(env, skip_render_check=True, skip_close_check=skip_close)
     except AssertionError as error:
         raise ConformanceError(f"{name}: gymnasium's check_env: {error}") from error
     for message in _own_warnings(caught):

@@ -83,6 +83,22 @@ def _flags(mask: Any, shape: tuple[int, int], name: str, place: str) -> NDArray[
     return array.astype(bool)
 
 
+def _stacked(mask: Any) -> Any:
+    """Return arrays of lanes that were kept as objects because their dtypes differ as one array of numbers.
+
+    What isn't one array of numbers for each lane is returned as it is.
+    """
+    if not isinstance(mask, np.ndarray) or mask.dtype != object:
+        return mask
+    if not all(isinstance(lane, np.ndarray) for lane in mask):
+        return mask
+    try:
+        array = np.array([lane.tolist() for lane in mask])
+    except ValueError:  # parts of different lengths
+        return mask
+    return array if array.dtype.kind in "biuf" else mask
+
+
 def _shape(mask: Any) -> tuple[int, ...]:
     """Return the shape of a mask; () for one of parts with different lengths."""
     try:
@@ -245,6 +261,7 @@ class _Composite(ActionPart):
 
     def masks(self, mask: Any, batch_size: int, place: str) -> dict[str, NDArray[np.bool_]]:
         flags: dict[str, NDArray[np.bool_]] = {}
+        mask = _stacked(mask)
         if isinstance(mask, np.ndarray) and mask.dtype != object:
             return self._split(mask, batch_size, place)
         for lane in [mask] if isinstance(mask, Mapping) else mask:

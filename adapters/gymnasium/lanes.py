@@ -1,4 +1,5 @@
-"""`PlainLanes`: environments stepped one after the other, whose wrong observations are named."""
+"""`PlainLanes`: environments stepped one after the other, whose wrong observations are named and whose infos
+may differ in shape and type."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from gymnasium import spaces
 from gymnasium.vector import SyncVectorEnv
 
 from ...envs import ObservationError
+from ...envs.vector.infos import merge_infos
 from .results import PlainResults
 from .views.batches import by_name, components
 from .views.scope import ARRAY_SPACES
@@ -21,7 +23,8 @@ class PlainLanes(SyncVectorEnv):
     """A `SyncVectorEnv` of environments with `PlainResults`.
 
     `SyncVectorEnv` puts observations into arrays without checking them, so NumPy's errors would name neither
-    the environment nor the part of its observation.
+    the environment nor the part of its observation. It also takes the shape and type of an info from the
+    first lane; here infos are merged as in a `ListVectorEnv`.
 
     Args:
         env_fns: one function per lane that makes its environment.
@@ -42,17 +45,28 @@ class PlainLanes(SyncVectorEnv):
 
     def reset(self, **options: Any) -> Any:
         try:
-            return super().reset(**options)
+            observation, infos = super().reset(**options)
         except (KeyError, IndexError, TypeError, ValueError) as error:
             self._explain("reset", error)
             raise
+        return observation, self._merged(infos)
 
     def step(self, actions: Any) -> Any:
         try:
-            return super().step(actions)
+            *results, infos = super().step(actions)
         except (KeyError, IndexError, TypeError, ValueError) as error:
             self._explain("step", error)
             raise
+        return *results, self._merged(infos)
+
+    def _add_info(self, vector_infos: Any, env_info: dict[str, Any], env_num: int) -> Any:
+        """Collect infos by lane, for `_merged`."""
+        vector_infos[env_num] = env_info
+        return vector_infos
+
+    def _merged(self, infos: Any) -> dict[str, Any]:
+        """Merge infos that `_add_info` collected."""
+        return merge_infos(infos, self.num_envs)
 
     def _explain(self, where: str, error: Exception) -> None:
         """Raise an ObservationError if the last observation of a lane is the cause of an error."""

@@ -110,6 +110,23 @@ def test_checks_that_cannot_be_made_are_a_note():
         ez.check_entity_env(ez.wrap(ConvertedDynamics()), num_steps=10)
 
 
+class Halved(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """A user's wrapper, which records no arguments: no spec can make it again."""
+
+    def step(self, action: Any) -> Any:
+        observation, reward, *rest = self.env.step(action)
+        return observation, float(reward) / 2, *rest
+
+
+@pytest.mark.parametrize("render", [True, False])
+def test_checks_that_need_an_environment_made_again_are_a_note(wrapped, render):
+    env = ez.wrap(Halved(wrapped(Slow).env))
+    with warns(UserWarning, "Slow-v0", "close", "render", "Halved", "RecordConstructorArgs"):
+        ez.check_entity_env(env, num_steps=10, render=render)
+    with raises(ez.errors.ConformanceError, "Worn", "the same seed"):
+        ez.check_entity_env(ez.wrap(Halved(wrapped(Worn).env)), num_steps=10)
+
+
 def test_registered_environments_are_named_by_their_id(wrapped):
     with raises(ez.errors.ConformanceError, "Worn-v0"):
         ez.check_entity_env(wrapped(Worn), num_steps=10)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from entitize import views, wrap, wrap_vec
 from entitize.envs import ObservationError
+from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics as RecordEpisodeStatisticsOfLanes
 
@@ -50,6 +51,82 @@ class Remarks(gymnasium.Env):
         self.steps += 1
         said = {"action_mask": np.array([0, 0, 1]), "idle": 3, "inactive": 1, 0: 1.5, "more": {1: self.steps}}
         return np.full(2, self.steps, np.float32), 0.0, self.steps == 3, False, said
+
+
+class Loose(Remarks):
+    """Says values whose type and shape change from lane to lane and from step to step."""
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        observation, _ = super().reset(seed=seed)
+        return observation, self.remarks()
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[Any, Any]]:
+        *result, _ = super().step(action)
+        return *result, self.remarks()
+
+    def remarks(self) -> dict[str, Any]:
+        count = int(self.np_random.integers(1, 4))
+        loose = [("target", None if count > 2 else count), ("score", 0.5 if count > 2 else 0)]
+        return {"alive": np.arange(count), "nested": dict(loose)}
+
+
+def test_infos_of_lanes_may_differ_in_shape_and_type():
+    lanes = [Loose() for _ in range(5)]
+    venv = ez.make_vec(Loose, num_envs=5)
+    batch, info = venv.reset(seed=0)
+    said = [env.reset(seed=lane)[1] for lane, env in enumerate(lanes)]
+    for _ in range(7):
+        for lane, own in enumerate(said):
+            np.testing.assert_array_equal(info["alive"][lane], own["alive"])
+            assert {key: info["nested"][key][lane] for key in own["nested"]} == own["nested"]
+        batch, _, terminated, _, info = venv.step(venv.action_space.sample(mask=batch))
+        said = [env.step(0)[-1] for env in lanes]
+        for lane in np.flatnonzero(terminated):
+            np.testing.assert_array_equal(info["final_info"]["alive"][lane], said[lane]["alive"])
+            said[lane] = lanes[lane].reset()[1]
+    venv.close()
+
+
+class Fickle(gymnasium.Env[Any, Any]):
+    """One flat mask for two numbers, whose dtype changes with the step and the lane; 3-step episodes."""
+
+    observation_space = spaces.Box(0, 1, (1,), np.float32)
+
+    def __init__(self, action_space: spaces.Space[Any]) -> None:
+        self.action_space = action_space
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.steps = 0
+        return self.look()
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.steps += 1
+        observation, info = self.look()
+        return observation, 0.0, self.steps == 3, False, info
+
+    def look(self) -> tuple[Any, dict[str, Any]]:
+        dtype = self.np_random.choice([np.bool_, np.int8, np.float64])
+        return np.zeros(1, np.float32), {"action_mask": np.array([1, 0, 0, 1, 1], dtype)}
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.MultiDiscrete([2, 3]),
+        spaces.Tuple([spaces.Discrete(2), spaces.Discrete(3)]),
+        spaces.Dict(a=spaces.Discrete(2), b=spaces.Discrete(3)),
+    ],
+)
+def test_lanes_may_have_masks_of_different_dtypes(space):
+    venv = ez.make_vec(Fickle, num_envs=4, action_space=space)
+    batch, _ = venv.reset(seed=0)
+    for _ in range(8):
+        first, second = (part.mask.values for part in batch.actions.values())
+        np.testing.assert_array_equal(first, [[1, 0]] * 4)
+        np.testing.assert_array_equal(second, [[0, 1, 1]] * 4)
+        batch = venv.step(venv.action_space.sample(mask=batch))[0]
+    venv.close()
 
 
 @pytest.mark.parametrize("mode", ["NextStep", "Disabled", "SameStep"])

@@ -1,5 +1,6 @@
 """Each view against a slow version of itself that goes through observations one number at a time."""
 
+from functools import partial
 from typing import Any
 
 import entitize as ez
@@ -113,6 +114,27 @@ def test_channels_make_an_entity_of_every_non_zero_cell(grid, layout):
                         expected[names[c]][step].append([x, y, plain[y, x, c]])
     space = box(grid.shape[1:], 0, 3, np.uint8)
     assert encode(views.Channels(names, layout=layout), space, list(grid)) == expected
+
+
+@pytest.mark.parametrize(
+    ("shape", "layout"),
+    [
+        ((2, 2, 5), "hwc"),  # 2048, chess: more planes than cells on a side
+        ((5, 2, 2), "chw"),
+        ((2, 5, 5), "chw"),
+        ((5, 5, 2), "hwc"),
+        ((2, 3, 5), "chw"),
+        ((5, 3, 2), "hwc"),
+        ((3, 3, 3), "hwc"),
+        ((1, 1, 4), "chw"),
+        ((4, 1, 1), "hwc"),
+    ],
+)
+@pytest.mark.parametrize("view", [views.Channels, partial(views.Cells, ["a", "b"]), partial(views.Chunks, 1)])
+def test_the_sides_of_a_square_board_are_not_its_channels(view, shape, layout):
+    space = box(shape, 0, 1, np.uint8)
+    seen = np.random.default_rng(0).integers(0, 2, (4, *shape), np.uint8)
+    assert encode(view(), space, list(seen)) == encode(view(layout=layout), space, list(seen))
 
 
 @given(hnp.arrays(np.bool_, (2, 3, 4, 3)))

@@ -25,14 +25,14 @@ def grid_reader(
 ) -> tuple[tuple[int, int, int], Callable[[Any, int], NDArray[Any]]]:
     """Return (h, w, c) and a function from batched observations of a grid space to arrays (B, h, w, c).
 
-    With four and more axes the leading ones (stacked frames) become channels. Without a declared layout the
-    channels are the shorter of the first and the last axis, and y comes before x.
+    With four and more axes the leading ones (stacked frames) become channels. Without a declared layout y
+    comes before x; see `_layout_of` for the channels.
     """
     if not isinstance(space, spaces.Box | spaces.MultiBinary | spaces.MultiDiscrete) or len(space.shape) < 2:
         raise scope.refuse(view, space, "a grid of two axes or more")
     shape, flat = space.shape, len(space.shape) == 2
     if layout is None:
-        layout = "hw" if flat else "chw" if shape[-3] < shape[-1] else "hwc"
+        layout = "hw" if flat else _layout_of(shape[-3:])
     if layout not in LAYOUTS or (len(layout) == 2) != flat:
         fitting = [known for known in LAYOUTS if (len(known) == 2) == flat]
         raise ViewError(f"{scope.place}: layout: expected one of {fitting} for shape {shape}, got {layout!r}")
@@ -49,6 +49,17 @@ def grid_reader(
     return (height, width, frames * channels), read
 
 
+def _layout_of(shape: tuple[int, ...]) -> str:
+    """Return the layout of a grid of three axes, two of which may be the sides of a square.
+
+    Otherwise the channels are the shorter of the first and the last axis.
+    """
+    first, middle, last = shape
+    if (first == middle) != (middle == last) and middle > 1:
+        return "hwc" if first == middle else "chw"
+    return "chw" if first < last else "hwc"
+
+
 @dataclass(frozen=True, repr=False)
 class Channels(View):
     """Each channel of a grid is a kind of object: every non-zero cell is an entity at x, y.
@@ -56,7 +67,8 @@ class Channels(View):
     Args:
         names: the type of each channel; "Channel0", … when left out. None as a name drops a channel.
         layout: the order of the axes, one of "hwc", "chw", "whc", "cwh", "hw", "wh"; by default y before x,
-            and the channels are the shorter of the first and the last axis.
+            and two neighbouring axes of equal length are the sides of a square board; without such a pair the
+            channels are the shorter of the first and the last axis.
         values: adds the cell's number as a feature; by default where it may be something else than 0 and 1.
         features: for a type, the channels (by name) that are features of its entities, read at their cells,
             as in `{"Vehicle": ["vx", "vy"]}`. Such a channel makes no entities itself.
@@ -174,7 +186,8 @@ class Cells(View):
         name: all objects are of this one type, which distinguishes them by one-hot features; True names it by
             its path, "Cell" at the root. By default each object is a type of its own.
         layout: the order of the axes, one of "hwc", "chw", "whc", "cwh", "hw", "wh"; by default y before x,
-            and the channels are the shorter of the first and the last axis.
+            and two neighbouring axes of equal length are the sides of a square board; without such a pair the
+            channels are the shorter of the first and the last axis.
     """
 
     objects: Sequence[str] | Mapping[str, int]
