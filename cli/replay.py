@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import tyro
 
 from ..datasets import DatasetError, EntityDataset, replay
+from ..envs import EntityVectorEnv
 from ..experiments import EnvConfig, Pairs, UserError, check_at_least, make_environments, parse
 from ..experiments.config import check_names_no_code
 from ..experiments.errors import user_errors
@@ -43,11 +44,21 @@ def main(arguments: Sequence[str]) -> int:
     chosen = parse(ReplayArguments, "replay", arguments)
     with user_errors(DatasetError):
         dataset = EntityDataset(chosen.data)
-        with make_environments(_environment(chosen, dataset.metadata)) as venv:
+        with _made(_environment(chosen, dataset.metadata)) as venv:
             difference = replay(dataset, venv, tolerance=chosen.tolerance)
     steps = int((~dataset.column("final").astype(bool)).sum())  # at final observations nothing is done
     print(f"{steps:,} steps replayed: no difference" if difference is None else difference)
     return 0 if difference is None else 1
+
+
+def _made(recorded: EnvConfig) -> EntityVectorEnv:
+    """Make the environment with `recorded.num_envs` lanes: a game may have several, one per agent."""
+    venv = make_environments(recorded)
+    agents, rest = divmod(venv.num_envs, recorded.num_envs)
+    if agents < 2 or rest or recorded.num_envs % agents:
+        return venv
+    venv.close()
+    return make_environments(replace(recorded, num_envs=recorded.num_envs // agents))
 
 
 def _environment(chosen: ReplayArguments, metadata: Mapping[str, Any]) -> EnvConfig:

@@ -1,10 +1,13 @@
-"""A rule of the conformance suite: actions have actors at some step."""
+"""Rules of the conformance suite: some actors exist, and actors and actees are visible to the policy."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
 
+import numpy as np
+
+from ..ragged import RaggedArray
 from .batch.entity_batch import EntityBatch
 from .errors import ConformanceError
 
@@ -38,3 +41,30 @@ def check_actors(where: str, names: Iterable[str], found: set[str], num_steps: i
         warnings.warn(
             f"{where}: in {num_steps} steps action {name!r} never had an actor", UserWarning, stacklevel=3
         )
+
+
+def check_visible(where: str, batches: Iterable[EntityBatch]) -> None:
+    """Check that no actor or actee is hidden from the policy, which could not compute its choices.
+
+    Raises:
+        ConformanceError: one is hidden.
+    """
+    for batch in batches:
+        if batch.visible:
+            for name, part in batch.actions.items():
+                _check_visible(f"{where}: action {name!r}: actor", batch, part.actors)
+                if part.actees is not None:
+                    _check_visible(f"{where}: action {name!r}: actee", batch, part.actees)
+
+
+def _check_visible(where: str, batch: EntityBatch, indices: RaggedArray) -> None:
+    flags = [batch.visibility(name) for name in batch.entities]
+    for step, chosen in enumerate(indices):
+        shown = np.concatenate([of_type[step] for of_type in flags])
+        of_entities = chosen[chosen >= 0]  # a global action has the actor -1
+        hidden = of_entities[~shown[of_entities]]
+        if len(hidden):
+            raise ConformanceError(
+                f"{where}: expected entities that are visible to the policy, got entity {hidden[0]}, which is"
+                " hidden. Hide only entities that neither act nor are selected"
+            )

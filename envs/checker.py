@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..ragged import RaggedArray
 from .actions import EntityActionSpace
 from .actions.array_checks import array_problem
-from .actor_check import acting, check_actors
+from .actor_check import acting, check_actors, check_visible
 from .batch.batch_actions import illegal_actions, sample_actions
 from .batch.entity_batch import EntityBatch, batch_observations
 from .errors import ActionError, ConformanceError, ObservationError
@@ -48,6 +48,7 @@ def check_entity_env(
       environment under a wrapper, what it declares about rendering is a warning here, and so is a
       `check_env` that cannot run because `unwrapped` is no `gymnasium.Env`);
     - some action has an actor at some step; of a single action that never has one there is a warning;
+    - actors and actees are visible to the policy;
     - a vector environment declares its autoreset mode, and gives `final_obs` where it says so; its
       inactive lanes have no actors.
 
@@ -86,6 +87,7 @@ def check_entity_env(
                 "expected an unchanged environment after an illegal action (ActionError), got different"
                 f" results in {difference}"
             )
+    check_visible(subject.name, (seen.batch for seen in played))
     _check_left_out(subject, seed)
     found = acting(seen.batch for seen in played)
     if not found and subject.space.actions:  # they may be rare

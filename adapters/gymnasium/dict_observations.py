@@ -1,7 +1,11 @@
-"""`DictObservations`: dataclasses and namedtuples as the dicts that vector environments expect."""
+"""`DictObservations`: dataclasses and namedtuples as the dicts that vector environments expect.
+
+Also what Gymnasium's worker processes cannot return.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import gymnasium
@@ -10,6 +14,7 @@ from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 
 from ...envs import ObservationError
 from .views.batches import as_dicts
+from .views.scope import ViewError
 
 
 class DictObservations(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -86,3 +91,35 @@ def explain_workers(venv: VectorEnv[Any, Any, Any], name: str, error: Exception)
             f"{name}: AsyncVectorEnv: expected observations that are dicts, got {type(observation).__name__}."
             " Use a SyncVectorEnv, which may return dataclasses and namedtuples, or return dicts"
         ) from error
+
+
+def check_shared_memory(venv: VectorEnv[Any, Any, Any], name: str) -> None:
+    """Check that observations of an `AsyncVectorEnv` are not of spaces whose shared memory is read only once.
+
+    Gymnasium (1.4) reads Text and OneOf when it is made, and then returns these first values at every step.
+
+    Raises:
+        ViewError: they are.
+    """
+    base = venv.unwrapped
+    if not isinstance(base, AsyncVectorEnv) or not base.shared_memory:
+        return
+    frozen = _frozen(venv.single_observation_space)
+    if frozen is not None:
+        raise ViewError(
+            f"{name}: AsyncVectorEnv with shared memory, which never updates {frozen}: expected"
+            " shared_memory=False, got True. Make it with shared_memory=False and"
+            " autoreset_mode=AutoresetMode.SAME_STEP"
+        )
+
+
+def _frozen(space: spaces.Space[Any]) -> spaces.Space[Any] | None:
+    """Return a Text or OneOf that `space` contains."""
+    if isinstance(space, spaces.Text | spaces.OneOf):
+        return space
+    parts: Iterable[spaces.Space[Any]] = ()
+    if isinstance(space, spaces.Dict):
+        parts = space.values()
+    elif isinstance(space, spaces.Tuple):
+        parts = space
+    return next((found for part in parts if (found := _frozen(part)) is not None), None)

@@ -14,18 +14,13 @@ import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from numpy.typing import NDArray
 
-from ...envs import (
-    ActionError,
-    EntityBatch,
-    EntityVectorEnv,
-    ObservationError,
-)
+from ...envs import ActionError, EntityBatch, EntityVectorEnv, ObservationError
 from ...envs.returned import env_name, lane_flags
 from ...envs.seeds import Seeds, lane_seeds
 from ...envs.vector.infos import is_lane_mask, lane_values, merge_infos
 from ...envs.vector.vector_env import Actions, StepResult
 from ...ragged import RaggedArray
-from .dict_observations import checked_dicts, explain_workers, given_env, read_as_dicts
+from .dict_observations import check_shared_memory, checked_dicts, explain_workers, given_env, read_as_dicts
 from .results import check_rewards, lane_rewards
 from .translation import MASK, MaskSource, SpaceTranslation
 from .views.batches import select, stack
@@ -80,6 +75,7 @@ class WrappedVectorEnv(EntityVectorEnv):
             if example is not None:
                 check_rewards(example, venv)
             self._name = _vector_name(venv, example)
+            check_shared_memory(venv, self._name)
             self._translation = SpaceTranslation(
                 self._name,
                 venv.single_observation_space,
@@ -225,7 +221,8 @@ def wrap_vec(
         view, action_mask, actions: as for `wrap`. Views see the observations of all lanes at once.
 
     Raises:
-        ViewError: the view doesn't fit the observation space; the message names a view that would.
+        ViewError: the view doesn't fit the observation space; the message names a view that would. Or `venv`
+            can't return observations of that space (see `check_shared_memory`).
         TypeError: `venv` is no vector environment, or is one of entities already.
     """
     if not isinstance(venv, VectorEnv):

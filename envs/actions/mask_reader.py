@@ -43,6 +43,15 @@ class MaskReader:
         """
         if ids is not None and types is not None:
             self.fail(f"{side}s: expected ids or types, got both")
+        try:
+            return self._given(side, ids, types)
+        except TypeError:
+            what, given = ("types", types) if ids is None else ("ids", ids)
+            self.fail(f"{side}_{what}: expected a list, got {given!r}")
+
+    def _given(
+        self, side: str, ids: Sequence[Hashable] | None, types: Sequence[str] | None
+    ) -> NDArray[np.int64]:
         if ids is not None:
             indices = [self._index(side, identity) for identity in ids]
             self._check_once(side, ids)

@@ -91,6 +91,7 @@ class Resolver:
             self._fail(f"expected an Observation, got {type(observation).__name__}")
         if self.space.frame is not None:
             self._fail("an Observation has no frame: expected a space without frames, got one with frames")
+        self._check_parts(observation)
         entities: dict[str, NDArray[np.float32]] = {}
         starts = [0]
         for name, features in self.space.entities.items():
@@ -99,7 +100,7 @@ class Resolver:
         globals_ = self._globals(observation.globals)
         self._check_types(observation.entities, "entities")
         names, index_of = self._names(observation.ids, starts)
-        visible = self._visible(observation.visible, entities)
+        visible = self._visible(observation.visible or {}, entities)
         resolved = ResolvedObservation(entities, globals_, visible, names, starts, index_of)
         for name, action in self.space.actions.items():
             reader = MaskReader(self.env_name, name, self.type_indices, names, starts, index_of)
@@ -182,6 +183,16 @@ class Resolver:
             self._fail(f"global feature {features[bad]!r}: expected a finite number, got {values[bad]}")
         return values
 
+    def _check_parts(self, observation: Observation) -> None:
+        """Check that the parts are dicts; `ids` and `visible` may also be None or empty."""
+        for what in ("entities", "actions", "ids", "visible"):
+            given = getattr(observation, what)
+            if type(given) is dict or isinstance(given, Mapping):
+                continue
+            is_left_out = given is None or (isinstance(given, list | tuple) and not given)
+            if what in ("entities", "actions") or not is_left_out:
+                self._fail(f"{what}: expected a dict by name, got {given!r}")
+
     def _check_types(self, given: Mapping[str, Any], what: str) -> None:
         for name in given:
             if name not in self.type_indices:
@@ -200,10 +211,13 @@ class Resolver:
         for name, given in ids.items():
             t = self.type_indices[name]
             first, last = starts[t], starts[t + 1]
-            if len(given) != last - first:
+            try:
+                count = len(given)
+            except TypeError:
+                self._fail(f"entity type {name!r}: ids: expected a list, got {given!r}")
+            if count != last - first:
                 self._fail(
-                    f"entity type {name!r}: expected {last - first} ids (one per entity), got"
-                    f" {len(given)} ids"
+                    f"entity type {name!r}: expected {last - first} ids (one per entity), got {count} ids"
                 )
             for index, identity in enumerate(given, first):
                 try:

@@ -28,6 +28,15 @@ def merge_infos(infos: Mapping[int, Mapping[str, Any]], num_envs: int) -> dict[s
     return merged
 
 
+def copied_info(info: Any) -> Any:
+    """Return `info` with copies of its dicts, lists and arrays, which a reset may change."""
+    if isinstance(info, dict):
+        return {key: copied_info(value) for key, value in info.items()}
+    if type(info) is list:
+        return [copied_info(value) for value in info]
+    return info.copy() if isinstance(info, np.ndarray) else info
+
+
 def join_infos(infos: Sequence[Mapping[str, Any]], counts: Sequence[int]) -> dict[str, Any]:
     """The infos of several vector environments as that of one, whose lanes are theirs in turn.
 

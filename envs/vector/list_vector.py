@@ -16,7 +16,7 @@ from ..batch.entity_batch import EntityBatch, batch_observations
 from ..errors import WorkerError
 from ..returned import step_values
 from ..spaces import EntitySpace
-from .infos import lane_mask, merge_infos
+from .infos import copied_info, lane_mask, merge_infos
 from .vector_env import EntityVectorEnv, StepResult
 
 EnvFn = Callable[[], gymnasium.Env[Any, Any]]
@@ -108,7 +108,7 @@ class ListVectorEnv(EntityVectorEnv):
                 observation, rewards[lane], terminated[lane], truncated[lane], info = result
                 if terminated[lane] or truncated[lane]:
                     finals.append(observation)
-                    final_infos[lane] = info
+                    final_infos[lane] = copied_info(info)
                     observation, info = env.reset()
             except Exception as error:
                 raise self._failure(lane, "step", error) from error

@@ -10,7 +10,7 @@ import pytest
 from entitize import views, wrap, wrap_vec
 from entitize.envs import ObservationError
 from gymnasium import spaces
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics as RecordEpisodeStatisticsOfLanes
 
 from facts import raises
@@ -256,6 +256,26 @@ def test_one_of_several_spaces_may_be_a_graph():
 
     observation, _ = wrap(Either()).reset()
     assert sum(len(rows) for rows in observation["entities"].values()) >= 1
+
+
+def test_shared_memory_that_gymnasium_reads_only_once_is_refused():
+    spaces = gymnasium.spaces
+
+    class Saying(gymnasium.Env):
+        observation_space = spaces.Dict(
+            said=spaces.Tuple([spaces.Discrete(2), spaces.Text(3)]), n=spaces.Box(0, 9, (1,))
+        )
+        action_space = spaces.Discrete(2)
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            return {"said": (0, "abc"), "n": np.ones(1, np.float32)}, {}
+
+    with raises(ez.views.ViewError, "Saying", "AsyncVectorEnv", "Text", "shared_memory=False"):
+        ez.wrap_vec(shared := AsyncVectorEnv([Saying]))
+    shared.close()
+    with ez.wrap_vec(AsyncVectorEnv([Saying], shared_memory=False)) as venv:
+        assert venv.reset(seed=1)[0].entities["said/part_1"].lengths.tolist() == [3]
 
 
 # -- what is known of some environments ---------------------------------------------------------------------

@@ -330,6 +330,34 @@ def test_actors_may_be_rare() -> None:
     ez.check_entity_env(Masked(["go", "build"], start=50), 20)
 
 
+@pytest.mark.parametrize("hidden", [0, 1, 2])
+def test_hidden_entities_that_act_or_are_selected_are_found(hidden: int) -> None:
+    class Spy(ez.EntityEnv):
+        def __init__(self) -> None:
+            self.action_space = ez.EntityActionSpace(
+                {"Look": ez.SelectEntity(), "Nap": ez.GlobalCategorical(2)}
+            )
+            self.observation_space = ez.EntitySpace({"Cat": []}, self.action_space, hidden=True)
+
+        def _reset(self, options: dict[str, Any]) -> ez.Observation:
+            look = ez.actions.SelectEntityMask(actor_ids=["Tom"], actee_ids=["Kitty"])
+            return ez.Observation(
+                {"Cat": np.zeros((3, 0))},
+                ids={"Cat": ["Tom", "Kitty", "Felix"]},
+                visible={"Cat": np.arange(3) != hidden},
+                actions={"Look": look, "Nap": ez.actions.GlobalCategoricalMask()},
+            )
+
+        def _step(self, actions: dict[str, Any]) -> Any:
+            return self._reset({}), 0.0, True, False, {}
+
+    if hidden == 2:
+        ez.check_entity_env(Spy())
+    else:
+        with raises(ez.errors.ConformanceError, "Spy", "'Look'", ("actor", "actee")[hidden], str(hidden)):
+            ez.check_entity_env(Spy())
+
+
 def test_an_environment_without_actions_has_no_actors() -> None:
     class Film(Masked):
         def __init__(self) -> None:

@@ -115,6 +115,33 @@ def test_autoreset_and_infos_are_gymnasiums_same_step() -> None:
             assert [rows.tolist() for rows in info["final_obs"].entities["Clock"]] == finals
 
 
+def test_last_infos_are_kept_where_an_environment_changes_them_in_its_reset() -> None:
+    class Reusing(gymnasium.Wrapper[Any, Any, Any, Any]):
+        def __init__(self, length: int) -> None:
+            super().__init__(Counter(length))
+            self.info: dict[str, Any] = {"n": 0, "sums": np.zeros(1), "own": {"log": []}}
+
+        def reset(self, **options: Any) -> Any:
+            self.info["n"] = 0
+            self.info["sums"][:] = 0
+            self.info["own"]["log"].clear()
+            return super().reset(**options)[0], self.info
+
+        def step(self, action: Any) -> Any:
+            self.info["n"] += 1
+            self.info["sums"] += 1
+            self.info["own"]["log"].append(self.info["n"])
+            return *super().step(action)[:4], self.info
+
+    with ez.vector.ListVectorEnv([partial(Reusing, length) for length in (2, 3)]) as venv:
+        venv.reset(seed=1)
+        for _ in range(2):
+            *_, info = venv.step({})
+    assert info["n"].tolist() == [0, 2]
+    final = info["final_info"]
+    assert (final["n"][0], final["sums"][0, 0], final["own"]["log"][0]) == (2, 2, [1, 2])
+
+
 @pytest.mark.parametrize("seed", [[4, 4, 7], (4, 4, 7)])
 def test_seeds_may_be_given_per_lane(seed: Any) -> None:
     envs = ez.vector.ListVectorEnv([Counter] * 3)

@@ -237,6 +237,48 @@ def test_an_observation_of_objects(
         make()
 
 
+OBSERVATIONS: dict[str, tuple[dict[str, Any], tuple[Any, ...]]] = {
+    "entities: a list": ({"entities": [[1]]}, ("entities", "dict", "[[1]]")),
+    "actions: a list": ({"actions": ["Move"]}, ("actions", "dict", "['Move']")),
+    "ids: a list": ({"ids": ["a"]}, ("ids", "dict", "['a']")),
+    "ids: None for a type": ({"ids": {"Cat": None}}, ("'Cat'", "ids", "list", "None")),
+    "ids: a generator": ({"ids": {"Cat": (name for name in "a")}}, ("'Cat'", "ids", "list", "generator")),
+    "an actor that is no list": (
+        {"actions": {"Move": ez.actions.CategoricalMask(actor_ids=3)}},
+        ("'Move'", "actor_ids", "list", 3),
+    ),
+    "actor types that are no list": (
+        {"actions": {"Move": ez.actions.CategoricalMask(actor_types=3)}},
+        ("'Move'", "actor_types", "list", 3),
+    ),
+}
+
+
+@pytest.mark.parametrize(("parts", "facts"), OBSERVATIONS.values(), ids=OBSERVATIONS)
+def test_an_observation(parts: dict[str, Any], facts: tuple[Any, ...]) -> None:
+    with raises(ez.ObservationError, "Cats", *facts):
+        _Cats(parts).reset()
+
+
+def test_ids_and_visibility_may_be_none() -> None:
+    assert len(_Cats({"ids": None, "visible": None}).reset()[0]["entities"]["Cat"]) == 1
+
+
+class _Cats(ez.EntityEnv):
+    """Observes one cat, with the given parts of an observation in place of others."""
+
+    def __init__(self, parts: dict[str, Any]) -> None:
+        self.parts = parts
+        self.action_space = ez.EntityActionSpace({"Move": ez.Categorical(2)})
+        self.observation_space = ez.EntitySpace({"Cat": ["x"]}, self.action_space, hidden=True)
+
+    def _reset(self, options: dict[str, Any]) -> ez.Observation:
+        return ez.Observation(**{"entities": {"Cat": [[1]]}, **self.parts})
+
+    def _step(self, actions: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
+
 def test_two_classes_of_one_name_are_not_one_type() -> None:
     @ez.entity(name="Drone")
     class Other:

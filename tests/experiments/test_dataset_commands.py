@@ -49,6 +49,29 @@ def test_recorded_cloned_and_played_again(
     assert "learning_rate" in capsys.readouterr().err
 
 
+def test_games_with_a_lane_per_agent_are_played_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("noughts_and_crosses.py").write_text("""
+from functools import partial
+
+import entitize
+import pettingzoo
+
+
+def boards(num_envs=1):
+    board = partial(pettingzoo.make, "aec", "classic/tictactoe-v3")
+    return entitize.from_pettingzoo(board, num_envs=num_envs)
+""")
+    name = "noughts_and_crosses:boards"
+    with ez.make_vec(name, num_envs=3) as venv:
+        ez.record(venv, None, "boards", steps=12, seed=1)
+        assert venv.num_envs == 6
+    assert main(["replay", "boards", "--env", name]) == 0
+    assert "72 steps" in capsys.readouterr().out
+
+
 def test_the_view_of_a_recording_is_used_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run, plays, clone = tmp_path / "run", tmp_path / "plays", tmp_path / "clone"
     view = {"view": "Vector", "name": "Cart"}
