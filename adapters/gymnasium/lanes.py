@@ -13,7 +13,7 @@ from gymnasium import spaces
 from gymnasium.vector import SyncVectorEnv
 
 from ...envs import ObservationError
-from ...envs.vector.infos import merge_infos
+from ...envs.vector.infos import copied_info, merge_infos
 from .results import PlainResults
 from .views.batches import by_name, components
 from .views.scope import ARRAY_SPACES
@@ -57,6 +57,8 @@ class PlainLanes(SyncVectorEnv):
         except (KeyError, IndexError, TypeError, ValueError) as error:
             self._explain("step", error)
             raise
+        for lane in np.flatnonzero(self._terminations | self._truncations):
+            infos[lane] = copied_info(infos[lane])  # a reset comes next, which may change them
         return *results, self._merged(infos)
 
     def _add_info(self, vector_infos: Any, env_info: dict[str, Any], env_num: int) -> Any:

@@ -87,6 +87,30 @@ def test_infos_of_lanes_may_differ_in_shape_and_type():
     venv.close()
 
 
+class Logging(Remarks):
+    """Has one list in all of its infos, which is empty after a reset."""
+
+    def __init__(self) -> None:
+        self.log: list[int] = []
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        self.log.clear()
+        return super().reset(seed=seed)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[Any, Any]]:
+        *result, _ = super().step(action)
+        self.log.append(self.steps)
+        return *result, {"log": self.log}
+
+
+def test_last_infos_stay_where_a_reset_empties_a_list_of_them():
+    with ez.make_vec(Logging, num_envs=2) as venv:
+        batch, _ = venv.reset(seed=0)
+        for _ in range(3):
+            batch, *_, info = venv.step(venv.action_space.sample(mask=batch))
+    assert list(info["final_info"]["log"]) == [[1, 2, 3]] * 2
+
+
 class Fickle(gymnasium.Env[Any, Any]):
     """One flat mask for two numbers, whose dtype changes with the step and the lane; 3-step episodes."""
 
@@ -259,8 +283,6 @@ def test_one_of_several_spaces_may_be_a_graph():
 
 
 def test_shared_memory_that_gymnasium_reads_only_once_is_refused():
-    spaces = gymnasium.spaces
-
     class Saying(gymnasium.Env):
         observation_space = spaces.Dict(
             said=spaces.Tuple([spaces.Discrete(2), spaces.Text(3)]), n=spaces.Box(0, 9, (1,))
