@@ -204,6 +204,11 @@ def test_a_folder_has_at_most_twenty_files() -> None:
     assert {folder: count for folder, count in counts.items() if count > 20} == {}
 
 
+def test_a_file_of_the_package_has_at_most_four_hundred_lines() -> None:
+    lengths = {str(path.relative_to(CHECKOUT)): len(path.read_text().splitlines()) for path in modules()}
+    assert {path: length for path, length in lengths.items() if length > 400} == {}
+
+
 @pytest.mark.parametrize("part", ALLOWED)
 def test_a_floor_needs_only_its_own_third_party_packages(part: str) -> None:
     ours = {"entitize", *sys.stdlib_module_names}

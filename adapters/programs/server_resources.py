@@ -1,4 +1,4 @@
-"""What a server needs beside its connections: an address, open files, a quiet log, a limit of messages."""
+"""Help for a server beside its connections: an address, open files, a quiet log, a limit of messages."""
 
 from __future__ import annotations
 

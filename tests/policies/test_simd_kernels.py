@@ -18,17 +18,15 @@ from entitize.policies.kernels import parallel
 from entitize.policies.kernels.tiles import matrix_products
 from entitize.policies.kernels.tiles import tile_kernels as tiles
 from entitize.policies.kernels.tiles.exponential import exp2
+from entitize.policies.kernels.tiles.functions import erf, exp, log
 from entitize.policies.kernels.tiles.linear_maps import Linear, linear, linear_backward, linear_gradients
 from entitize.policies.kernels.tiles.matrices import Line, Strided, Tile
 from entitize.policies.kernels.tiles.matrix_products import ADD, ADD_BIAS, SET, SET_BIAS
 from entitize.policies.kernels.tiles.simd import (
     LANES,
-    erf,
-    exp,
     floats_at,
     kernel,
     load,
-    log,
     maximum,
     minimum,
     permuted,

@@ -200,24 +200,7 @@ class Cells(View):
     def bind(self, space: spaces.Space[Any], scope: Scope) -> EntityEncoder:
         one_type = scope.type_name(None, "Cell") if self.name is True else self.name
         (_, width, channels), read = grid_reader(self, space, scope, self.layout)
-        ids = (
-            dict(self.objects)
-            if isinstance(self.objects, Mapping)
-            else {n: i for i, n in enumerate(self.objects)}
-        )
-        if len(set(ids.values())) < len(self.objects):
-            raise ViewError(
-                f"{scope.place}: expected a different id for each object name, got {self.objects}"
-            )
-        unknown = [name for name in self.ignore if name not in ids]
-        if unknown or not ids:
-            raise ViewError(f"{scope.place}: ignore: expected objects of {list(ids)}, got {unknown}")
-        kept = [name for name in ids if name not in self.ignore]
-        if not kept:
-            raise ViewError(
-                f"{scope.place}: every object is ignored: expected one object or more in the view, got"
-                f" ignore={list(ids)}"
-            )
+        ids, kept = self._ids(scope)
         num_object_channels = len(ids) if self.one_hot else 1
         columns = self._properties(channels - num_object_channels, scope)
         kept_slots = np.array([kept.index(name) if name in kept else -1 for name in ids], np.int64)
@@ -246,6 +229,32 @@ class Cells(View):
             return dict(zip(kept, group(rows, steps, slots, len(kept), batch_size), strict=True))
 
         return EntityEncoder(dict.fromkeys([one_type] if one_type else kept, features), encode)
+
+    def _ids(self, scope: Scope) -> tuple[dict[str, int], list[str]]:
+        """Return the id of each object, and the names of those that become entities.
+
+        Raises:
+            ViewError: two have one id, `ignore` names others, or no object is left.
+        """
+        ids = (
+            dict(self.objects)
+            if isinstance(self.objects, Mapping)
+            else {n: i for i, n in enumerate(self.objects)}
+        )
+        if len(set(ids.values())) < len(self.objects):
+            raise ViewError(
+                f"{scope.place}: expected a different id for each object name, got {self.objects}"
+            )
+        unknown = [name for name in self.ignore if name not in ids]
+        if unknown or not ids:
+            raise ViewError(f"{scope.place}: ignore: expected objects of {list(ids)}, got {unknown}")
+        kept = [name for name in ids if name not in self.ignore]
+        if not kept:
+            raise ViewError(
+                f"{scope.place}: every object is ignored: expected one object or more in the view, got"
+                f" ignore={list(ids)}"
+            )
+        return ids, kept
 
     def _properties(
         self, count: int, scope: Scope

@@ -11,6 +11,7 @@ from gymnasium import spaces
 
 from ....envs import ActionError, MultiAgentEnv, ObservationError
 from ....envs.errors import reset_needed
+from ....envs.multi_agent import MultiAgentStep
 from ..agent_names import repeated
 from .agent_interface import AgentInterface, AgentPlaceholderEnv
 
@@ -109,16 +110,7 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
         self._cycle += 1
         seen, rewards, terminations, truncations, infos = parts
         living = self._living(acted)
-        for agent in acted:
-            ended = terminations[agent] or truncations[agent]
-            if ended and agent in living:
-                self._break(f"agent {agent!r} is in agents after its end: expected it absent")
-            if not ended and agent not in living:
-                self._break(
-                    f"agent {agent!r} left agents without an end: expected it terminated or truncated"
-                )
-            if not math.isfinite(rewards[agent]):
-                self._break(f"agent {agent!r}: reward: expected a finite number, got {rewards[agent]}")
+        self._check_results(living, parts)
         over = self.max_cycles is not None and self._cycle >= self.max_cycles
         observations, all_infos = {}, {}
         for agent in acted:
@@ -198,6 +190,20 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
             if agent not in before:
                 self._break(f"agents: expected a subset of {', '.join(before)}, got agent {agent!r}")
         return agents
+
+    def _check_results(self, living: list[str], parts: MultiAgentStep) -> None:
+        """Refuse rewards that are not finite, and agents that end without leaving or leave without an end."""
+        _, rewards, terminations, truncations, _ = parts
+        for agent in rewards:
+            ended = terminations[agent] or truncations[agent]
+            if ended and agent in living:
+                self._break(f"agent {agent!r} is in agents after its end: expected it absent")
+            if not ended and agent not in living:
+                self._break(
+                    f"agent {agent!r} left agents without an end: expected it terminated or truncated"
+                )
+            if not math.isfinite(rewards[agent]):
+                self._break(f"agent {agent!r}: reward: expected a finite number, got {rewards[agent]}")
 
     def _check_keys(
         self, agents: list[str], parts: tuple[dict[str, Any], ...], names: tuple[str, ...]

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from ..tiles.exponential import exp2
+from ..tiles.functions import log
 from ..tiles.processor import WIDE_REGISTERS
-from ..tiles.simd import LANES, kernel, larger, load, log, maximum, permuted, splat, store, where_positive
+from ..tiles.simd import LANES, kernel, larger, load, maximum, permuted, splat, store, where_positive
 
 _ZERO = np.float32(0.0)
 _ONE = np.float32(1.0)

@@ -26,9 +26,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..tiles.functions import log
 from ..tiles.matrices import Strided, Tile, up_to_4
 from ..tiles.matrix_products import ADD, SET, product_16
-from ..tiles.simd import LANES, inlined, kernel, load, log, maximum, smaller, splat, store, transpose
+from ..tiles.simd import LANES, inlined, kernel, load, maximum, smaller, splat, store, transpose
 from ..tiles.step_tiles import step_tile
 from ..tiles.tile_kernels import new_floats, rows_to_tile, tile_to_rows
 from .score_kernels import (

@@ -31,22 +31,11 @@ from numpy.typing import NDArray
 
 from ...inputs.actors import FORBIDDEN
 from ..tiles.actor_tiles import TILE, draw_one, gather_rows, masked_logit, scatter_add_rows
+from ..tiles.functions import exp, log
 from ..tiles.linear_maps import Linear, linear, linear_backward, linear_gradients
 from ..tiles.matrices import Floats, Line, Tile, up_to_4, up_to_16
 from ..tiles.matrix_products import SET_BIAS
-from ..tiles.simd import (
-    LANES,
-    exp,
-    inlined,
-    kernel,
-    load,
-    log,
-    maximum,
-    smaller,
-    splat,
-    store,
-    where_positive,
-)
+from ..tiles.simd import LANES, inlined, kernel, load, maximum, smaller, splat, store, where_positive
 
 _ZERO = np.float32(0.0)
 _ONE = np.float32(1.0)

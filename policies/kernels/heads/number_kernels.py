@@ -22,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..tiles.actor_tiles import TILE, gather_rows, scatter_add_rows
+from ..tiles.functions import exp, log
 from ..tiles.linear_maps import Linear, linear, linear_backward, linear_gradients
 from ..tiles.matrices import Floats, Line, Tile, up_to_4, up_to_16
 from ..tiles.matrix_products import SET_BIAS, row_sums
-from ..tiles.simd import LANES, exp, inlined, kernel, load, log, maximum, smaller, splat, store
+from ..tiles.simd import LANES, inlined, kernel, load, maximum, smaller, splat, store
 from ..tiles.tile_kernels import rows_to_tile
 
 _ZERO, _HALF, _ONE, _TWO = (np.float32(number) for number in (0.0, 0.5, 1.0, 2.0))

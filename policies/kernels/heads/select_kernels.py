@@ -24,16 +24,15 @@ from numpy.typing import NDArray
 
 from ...inputs.actors import FORBIDDEN
 from ..tiles.actor_tiles import draw_one, gather_rows, masked_logit, scatter_add_rows
+from ..tiles.functions import exp, log
 from ..tiles.linear_maps import Linear, linear, linear_backward, linear_gradients
 from ..tiles.matrices import Floats, Line, Strided, Tile, up_to_4, up_to_16
 from ..tiles.matrix_products import ADD, SET, SET_BIAS, product_16
 from ..tiles.simd import (
     LANES,
-    exp,
     inlined,
     kernel,
     load,
-    log,
     maximum,
     smaller,
     splat,

@@ -1,6 +1,7 @@
 """The tile library: what all stages of the network are made of.
 
-simd.py             a vector of 16 float32 in a local variable: load, store, arithmetic, exp, log, erf
+simd.py             a vector of 16 float32 in a local variable: load, store, arithmetic
+functions.py        exp, log, erf of such vectors
 exponential.py      2 ** x, cheaper than `exp`
 matrices.py         Line, Tile and Strided: matrices inside flat arrays
 matrix_products.py  products of them

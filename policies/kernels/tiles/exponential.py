@@ -4,7 +4,7 @@ With n = x rounded to a whole number and r = x - n, 2 ** x = 2 ** n times a poly
 is between -½ and ½. Adding 1.5 · 2²³ to x leaves n in the lowest bits of the sum, so that n is had by
 subtracting it again, and 2 ** n times a number is one addition to its bits. Relative error at most 2e-7.
 
-Beside five multiply-adds there is nothing but comparing, adding and shifting: about half of `simd.exp`.
+Beside five multiply-adds there is nothing but comparing, adding and shifting: about half of `functions.exp`.
 """
 
 from __future__ import annotations

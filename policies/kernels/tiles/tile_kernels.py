@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from .exponential import exp2
+from .functions import erf
 from .matrix_products import ADD
-from .simd import LANES, erf, inlined, kernel, load, splat, square_root, store, transpose
+from .simd import LANES, inlined, kernel, load, splat, square_root, store, transpose
 
 _ZERO = np.float32(0.0)
 _ONE = np.float32(1.0)
