@@ -179,9 +179,8 @@ class EntitySpace(spaces.Dict):
         if self.global_features:
             observation["globals"] = rng.standard_normal(len(self.global_features)).astype(np.float32)
         if self.hidden:
-            observation["visible"] = {
-                name: (rng.random(len(rows)) < 0.7).astype(np.int8) for name, rows in entities.items()
-            }
+            counts = {name: len(rows) for name, rows in entities.items()}
+            observation["visible"] = random_visible(counts, observation["actions"], rng)
         if self.frame is not None:
             observation["frame"] = rng.integers(256, size=self.frame, dtype=np.uint8)
         return observation
@@ -226,3 +225,15 @@ def _frame_shape(given: Sequence[int]) -> tuple[int, int, int]:
 def _rows_space(num_features: int) -> RaggedSpace:
     """The entities of one type: float32 (n, F)."""
     return RaggedSpace(spaces.Box(-_LIMIT, _LIMIT, (num_features,), np.float32))
+
+
+def random_visible(
+    counts: Mapping[str, int], actions: Mapping[str, Any], rng: np.random.Generator
+) -> dict[str, NDArray[np.int8]]:
+    """Return random flags for `counts` entities per type; those that act or can be selected are visible."""
+    flags = (rng.random(sum(counts.values())) < 0.7).astype(np.int8)
+    for part in actions.values():
+        for role in ("actors", "actees"):
+            flags[part.get(role, [])] = 1
+    ends = np.cumsum(list(counts.values()), dtype=np.int64)
+    return {name: flags[end - count : end] for (name, count), end in zip(counts.items(), ends, strict=True)}

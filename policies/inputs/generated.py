@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntitySpace, batch_observations
+from ...envs.spaces.entity_space import random_visible
 from ..rogue_net.config import RogueNetConfig
 
 #: Entities of each type at the steps of the batch.
@@ -32,18 +31,6 @@ def generate(space: EntitySpace, settings: RogueNetConfig, rng: np.random.Genera
         if space.global_features:
             observation["globals"] = rng.standard_normal(len(space.global_features)).astype(np.float32)
         if space.hidden:
-            observation["visible"] = _visible(counts, observation["actions"], rng)
+            observation["visible"] = random_visible(counts, observation["actions"], rng)
         observations.append(observation)
     return batch_observations(space, observations)
-
-
-def _visible(
-    counts: Mapping[str, int], actions: Mapping[str, Any], rng: np.random.Generator
-) -> dict[str, NDArray[np.int8]]:
-    """Return random flags of visibility; actors and actees are visible."""
-    flags = rng.random(sum(counts.values())) < 0.6
-    for part in actions.values():
-        for role in ("actors", "actees"):
-            flags[part.get(role, [])] = True
-    parts = np.split(flags.astype(np.int8), np.cumsum(list(counts.values()))[:-1])
-    return dict(zip(counts, parts, strict=True))

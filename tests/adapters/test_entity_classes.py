@@ -294,11 +294,11 @@ class Mining(EntityEnv):
             assert drone.kind == "miner"
             if mineral in self.minerals:
                 self.minerals.remove(mineral)
-        return self._look(), 0.0, not self.minerals, False, {}
+        return self._look(), 0.0, len(self.minerals) < 2, False, {}
 
     def _look(self) -> Obs:
         miners = [drone for drone in self.drones if drone.kind == "miner"]
-        mine = SelectEntityMask(actor_ids=miners, actee_ids=self.minerals)
+        mine = SelectEntityMask(actor_ids=miners, actee_ids=self.minerals[1:])  # the first is hidden
         return Obs(
             self.drones,
             entities=self.minerals,
@@ -306,7 +306,7 @@ class Mining(EntityEnv):
             actions={
                 "move": {d: [Move.STAY] if abs(d.x) > 5 else Move for d in self.drones},
                 "alarm": GlobalCategoricalMask(),
-                **({"mine": mine} if self.minerals else {}),
+                **({"mine": mine} if self.minerals[1:] else {}),
             },
             hidden=self.minerals[:1],
         )

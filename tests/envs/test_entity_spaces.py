@@ -234,6 +234,20 @@ def test_seeded_samples_repeat(rich_space: ez.EntitySpace, same_data: Callable[[
     assert same_data(samples[0], samples[1])
 
 
+def test_what_acts_or_can_be_selected_is_visible_in_samples() -> None:
+    actions = ez.EntityActionSpace({"move": ez.Categorical(2), "aim": ez.SelectEntity()})
+    space = ez.EntitySpace({"A": ["x"], "B": ["y"]}, actions, hidden=True)
+    space.seed(3)
+    hidden = 0
+    for _ in range(50):
+        observation = space.sample()
+        flags = np.concatenate(list(observation["visible"].values()))
+        hidden += int((flags == 0).sum())
+        for part in observation["actions"].values():
+            assert flags[part["actors"]].all() and flags[part.get("actees", [])].all()
+    assert hidden > 10
+
+
 NO_ACTIONS = ez.EntityActionSpace({})
 
 
