@@ -221,10 +221,10 @@ def measure(run: Path, checkpoint: Path) -> dict[str, float]:
         policy = load_network(checkpoint, venv.single_observation_space)
         played = evaluate(policy, venv, episodes, deterministic, seed)
     interval = bootstrap_interval(played.returns)
+    bounds = {"eval/episodic_return_low": interval.low, "eval/episodic_return_high": interval.high}
     return {
         EVAL_RETURN: interval.mean,
-        "eval/episodic_return_low": interval.low,
-        "eval/episodic_return_high": interval.high,
+        **(bounds if len(played.returns) > 1 else {}),  # one episode has none
         "eval/episodic_length": float(played.lengths.mean()),
         "eval/episodes": float(len(played.returns)),
     }

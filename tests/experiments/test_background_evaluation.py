@@ -53,6 +53,14 @@ def test_checkpoints_are_evaluated_and_the_best_is_kept(tmp_path: Path) -> None:
     ez.load_agent(run / "best")
 
 
+def test_the_record_of_one_episode_is_json(tmp_path: Path) -> None:
+    words = [*TRAIN, "--eval.episodes", "1", "--eval.num-envs", "1", "--ppo.total-timesteps", "64"]
+    assert main([*words, "--run", str(tmp_path / "run")]) == 0
+    record = (tmp_path / "run" / "best" / "evaluation.json").read_text()
+    found = json.loads(record, parse_constant=pytest.fail)  # NaN is no JSON
+    assert found["eval/episodes"] == 1 and "eval/episodic_return_low" not in found
+
+
 def test_a_stopped_run_evaluates_the_rest_when_it_is_resumed(tmp_path: Path) -> None:
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert main([*TRAIN, "--run", str(whole), "--ppo.total-timesteps", "160"]) == 0
