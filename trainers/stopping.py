@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 _NOTICE = "\nstopping after the update at hand; Ctrl-C again ends at once\n"
@@ -53,7 +53,8 @@ def _handled(numbers: Iterable[signal.Signals], stop: threading.Event, received:
             raise KeyboardInterrupt
         stop.set()
         received.append(number)
-        os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, _NOTICE.encode())
+        with suppress(OSError):  # Ctrl-C also ends a reader of our output, as in `2>&1 | tee log`
+            os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, _NOTICE.encode())
 
     before = {number: signal.signal(number, handle) for number in numbers}
     try:

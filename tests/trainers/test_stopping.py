@@ -8,6 +8,8 @@ import resource
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -132,12 +134,10 @@ COMMAND = (
 )
 
 
-@pytest.mark.full
-@pytest.mark.skipif(sys.platform == "win32", reason="groups of processes are POSIX's")
-@pytest.mark.parametrize("kind", ["program", "command"])
-def test_a_group_of_processes_that_is_told_to_end_keeps_everything(kind: str, tmp_path: Path) -> None:
-    """As service managers and schedulers of clusters send SIGTERM: to the workers, too."""
-    script, run = tmp_path / "program.py", tmp_path / "run"
+@contextmanager
+def training(kind: str, folder: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """Give a process group that has trained for some updates, and its run folder."""
+    script, run = folder / "program.py", folder / "run"
     script.write_text(PROGRAM)
     words = [str(script)] if kind == "program" else COMMAND
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
@@ -155,10 +155,39 @@ def test_a_group_of_processes_that_is_told_to_end_keeps_everything(kind: str, tm
             lambda: process.poll() is not None or (metrics.exists() and len(read_metrics(metrics)) > 2)
         )
         assert process.poll() is None, process.communicate()[0]
-        os.killpg(process.pid, signal.SIGTERM)
-        output, _ = process.communicate(timeout=60)
+        yield process, run
     finally:
         process.kill()
+        process.wait()
+
+
+def last_steps(run: Path) -> tuple[int, float]:
+    """Return the steps of the last checkpoint and of the last line of metrics."""
+    return step_of(checkpoint_paths(run / "checkpoints")[-1]), read_metrics(run / "metrics.jsonl")[-1]["step"]
+
+
+@pytest.mark.full
+@pytest.mark.skipif(sys.platform == "win32", reason="groups of processes are POSIX's")
+@pytest.mark.parametrize("kind", ["program", "command"])
+def test_a_group_of_processes_that_is_told_to_end_keeps_everything(kind: str, tmp_path: Path) -> None:
+    """As service managers and schedulers of clusters send SIGTERM: to the workers, too."""
+    with training(kind, tmp_path) as (process, run):
+        os.killpg(process.pid, signal.SIGTERM)
+        output, _ = process.communicate(timeout=60)
     assert process.returncode == (143 if kind == "program" else 130), output
-    assert step_of(checkpoint_paths(run / "checkpoints")[-1]) == read_metrics(metrics)[-1]["step"]
+    saved, logged = last_steps(run)
+    assert saved == logged
     assert not re.search("Traceback|Error|leaked", output), output
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", ["program", "command"])
+def test_a_signal_keeps_everything_where_nobody_reads_the_output(kind: str, tmp_path: Path) -> None:
+    """As of Ctrl-C in `… 2>&1 | tee log`, which ends tee, too."""
+    with training(kind, tmp_path) as (process, run):
+        assert process.stdout is not None
+        process.stdout.close()
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+    saved, logged = last_steps(run)
+    assert saved == logged
