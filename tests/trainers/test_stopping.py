@@ -23,6 +23,17 @@ CONFIG = PPOConfig(total_timesteps=144, num_steps=6, minibatch_size=12, update_e
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
+@pytest.fixture(autouse=True)
+def usual_handlers() -> Iterator[None]:
+    """Handlers as in a program of its own: `ray.init`, in a test before, leaves one for SIGTERM."""
+    before = dict(zip(SIGNALS, handlers(), strict=True))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 def handlers() -> list[Any]:
     return [signal.getsignal(number) for number in SIGNALS]
 
