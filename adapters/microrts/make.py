@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
 from ...envs import EntityVectorEnv
 from .java.bots import expected_cost
 from .java.maps import find_map
-from .options import Opponents, Side, plan_arguments, plan_games
+from .options import Opponents, Options, Side, plan_arguments, plan_games
 from .vector_env import MicroRTSVectorEnv
 
 
@@ -46,13 +47,14 @@ def make_vec(
     from ...envs.vector.sharded_vector import ShardedVectorEnv
     from ...envs.vector.workers.worker_pool import shares
 
-    names, partial_observability = (
-        [map] if maps is None else maps,
-        options.get("partial_observability", False),
+    played = Options(
+        **{field.name: options[field.name] for field in fields(Options) if field.name in options}
     )
-    games = plan_games(names, num_envs, selfplay, opponents, side, partial_observability)
+    names = [map] if maps is None else maps
+    games = plan_games(names, num_envs, selfplay, opponents, side, played.partial_observability)
     num_lanes = [len(game.players) for game in games]
-    runs = shares([expected_cost(game.bot) for game in games], num_workers, "games")
+    costs = [expected_cost(game.bot, played.search_iterations) for game in games]
+    runs = shares(costs, num_workers, "games")
     return ShardedVectorEnv(
         [
             partial(MicroRTSVectorEnv, **plan_arguments(games[run.start : run.stop]), **options)

@@ -38,6 +38,7 @@ class Options:
     partial_observability: bool = False  # each player sees what its units see
     mask_reserved: bool = True  # forbid cells and money that are spoken for
     bot_timeout: float | None = 60.0  # seconds that a bot that may hang may take for a tick; None: for ever
+    search_iterations: int | None = None  # how often naiveMCTSAI plays ahead for a tick; None: for 100 ms
     targets: str = "cells"  # or "entities": attack, harvest and return by selecting an entity
     perspective: str = "board"  # or "player": turned by half for the one who starts in the lower right
 
@@ -51,6 +52,9 @@ class Options:
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name}: expected True or False, got {getattr(self, name)!r}")
         seconds_or_none("bot_timeout", self.bot_timeout)
+        if self.search_iterations is not None:
+            count = whole_number("search_iterations", self.search_iterations)
+            object.__setattr__(self, "search_iterations", count)
 
 
 def check_options(options: Mapping[str, Any], caller: Callable[..., Any] | None = None) -> Options:

@@ -119,7 +119,10 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         keep_freed_memory()
         self.num_envs = num_envs
         self.render_mode = render_mode
-        self.engine = MicroRTSEngine(self.games, self.options.partial_observability, self.options.bot_timeout)
+        played = self.options
+        self.engine = MicroRTSEngine(
+            self.games, played.partial_observability, played.bot_timeout, played.search_iterations
+        )
         self.lane_games = self.engine.lane_game
         self.observer = Observer(self.engine, self.options)
         self.single_observation_space = self.observer.space

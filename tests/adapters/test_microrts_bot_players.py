@@ -10,6 +10,7 @@ import entitize as ez
 import numpy as np
 import pytest
 from entitize.adapters.microrts.java import ORDER, UNIT, start_engine
+from entitize.adapters.microrts.java.bots import make_bot
 from entitize.cli import main
 from entitize.datasets import EntityDataset, replay
 
@@ -113,10 +114,12 @@ def test_a_bot_that_hangs_or_raises_ends_the_recording(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    place = "entitize.adapters.microrts.java.bot_adviser"
+    place = "entitize.adapters.microrts.java"
     faulty = Faulty(seconds)
-    monkeypatch.setattr(f"{place}.make_bot", lambda *_: faulty)
-    monkeypatch.setattr(f"{place}.find_generators", lambda *_: [])
+    monkeypatch.setattr(
+        f"{place}.engine.make_bot", lambda *words: faulty if words[1] == "rojo" else make_bot(*words)
+    )
+    monkeypatch.setattr(f"{place}.bot_adviser.find_generators", lambda *_: [])
     words = ["record", f"MicroRTS/{MAP}", "--bots", "rojo", "--num-envs", "1", "--steps", "3"]
     began = time.monotonic()
     assert main([*words, "--kwargs", "bot_timeout=0.2", "--out", str(tmp_path / "plays")]) == 2

@@ -218,3 +218,18 @@ def test_games_between_lanes_must_come_first() -> None:
     board = ez.microrts.find_map(BOARD)
     with raises(ValueError, "two lanes", "bots"):
         MicroRTSEngine([GameSetup(board, "passiveAI"), GameSetup(board, None)])
+
+
+def test_a_search_is_counted_where_it_is_asked_for() -> None:
+    """By the engine's own count, for a bot that plays and for one that advises."""
+    setup = GameSetup(ez.microrts.find_map("basesWorkers8x8"), "naiveMCTSAI")
+    engine = MicroRTSEngine([setup], search_iterations=7)
+    engine.reset([0], [0])
+    adviser = engine.adviser("naiveMCTSAI", 0, 0)
+    adviser.start(0)
+    for _ in range(5):
+        adviser.orders()
+        assert engine.step() == []
+    bot = engine.columns.bots.array[0]
+    for searcher in (bot, adviser.bot):
+        assert "runs per cycle: 7.0," in str(searcher.statisticsString())

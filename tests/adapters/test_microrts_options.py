@@ -55,6 +55,8 @@ def test_wrong_names_are_told_with_the_nearest() -> None:
         ({"seed": 1.5}, ["seed", 1.5]),
         ({"features": "pixels"}, ["features", "'units', 'planes', 'planes29'", "'pixels'"]),
         ({"max_steps": 0}, ["max_steps", 1, 0]),
+        ({"search_iterations": 0}, ["search_iterations", 1, 0]),
+        ({"search_iterations": -5, "num_workers": 2}, ["search_iterations", 1, -5]),
         ({"mask_reserved": 1}, ["mask_reserved", True, False, 1]),
         ({"reward_weights": [1, 2]}, ["reward_weights", 6, "[1, 2]"]),
         ({"reward_weights": "shaped"}, ["reward_weights", 6, "'shaped'"]),

@@ -192,6 +192,16 @@ def test_processes_get_as_much_to_do(
     assert given == [lanes]
 
 
+def test_a_search_that_is_counted_is_not_taken_for_a_long_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[list[int]] = []
+    monkeypatch.setattr(
+        "entitize.envs.vector.sharded_vector.ShardedVectorEnv", lambda *args: given.append(args[1])
+    )
+    opponents = {"naiveMCTSAI": 2, "workerRushAI": 22}
+    ez.microrts.make_vec(BOARD, 24, opponents=opponents, num_workers=2, search_iterations=1)
+    assert given == [[11, 13]]
+
+
 def test_games_are_not_split() -> None:
     with raises(ValueError, "num_workers", 1, 2, 3):
         ez.make_vec(f"MicroRTS/{BOARD}", 4, selfplay=4, num_workers=3)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .bots import find_generators, make_bot, may_hang
+from .bots import find_generators, may_hang
 from .games import GameColumns
 from .handles import Handles
 from .records import ORDER, order_writer
@@ -27,19 +27,23 @@ class BotAdviser:
         game: the index of the game.
         player: 0 or 1.
         name: the bot's.
+        prototype: a Java player, of which each game gets a clone.
         timeout: seconds that a bot that may hang may take for an answer; None: it may take for ever.
+
+    Attributes:
+        bot: the Java player of the present game; None before the first.
     """
 
     def __init__(
         self,
         handles: Handles,
         columns: GameColumns,
-        unit_types: Any,
         partial: bool,
         num_cells: int,
         game: int,
         player: int,
         name: str,
+        prototype: Any,
         timeout: float | None,
     ) -> None:
         jpype = handles.jpype
@@ -52,20 +56,20 @@ class BotAdviser:
         )
         self._sampler = jpype.JClass("util.Sampler").class_.getDeclaredField("generator")
         self._sampler.setAccessible(True)
-        self._prototype = make_bot(jpype, name, unit_types)
-        self._generators = find_generators(jpype, self._prototype)
+        self._prototype = prototype
+        self._generators = find_generators(jpype, prototype)
         self._timeout = timeout if may_hang(name, partial) else None
-        self._bot: Any = None
+        self.bot: Any = None
         self._shared_generator: Any = None
         buffer, self._orders = handles.buffer(np.int32, 1 + num_cells * len(ORDER))
         self._writer = order_writer(handles, buffer)
 
     def start(self, seed: int) -> None:
         """Get ready for a new game."""
-        self._bot = self._prototype.clone()
-        self._bot.reset()
+        self.bot = self._prototype.clone()
+        self.bot.reset()
         for field in self._generators:
-            field.set(self._bot, self._random(seed))
+            field.set(self.bot, self._random(seed))
         self._shared_generator = self._random(seed)
 
     def orders(self) -> NDArray[np.int32]:
@@ -88,13 +92,13 @@ class BotAdviser:
     def _answer(self, seen: Any) -> Any:
         """Return the bot's orders in the state `seen`, as the engine has them."""
         if self._timeout is None:
-            return self._bot.getAction(self._player, seen)
+            return self.bot.getAction(self._player, seen)
         answers: list[Any] = []
         errors: list[BaseException] = []
 
         def think() -> None:
             try:
-                answers.append(self._bot.getAction(self._player, seen))
+                answers.append(self.bot.getAction(self._player, seen))
             except BaseException as error:  # raised below
                 errors.append(error)
 

@@ -59,6 +59,7 @@ class MicroRTSEngine:
         partial_observability: whether each player sees only what its units see.
         bot_timeout: seconds that a bot may take for a tick before its game is given up, see `watch`; None: it
             may take for ever. Then, and where no bot can hang, everything is played in the calling thread.
+        search_iterations: how often naiveMCTSAI plays ahead for a tick; None: for 100 ms.
 
     Attributes:
         height, width: of a board that holds every game's map; on all maps a cell is y * width + x.
@@ -81,11 +82,13 @@ class MicroRTSEngine:
         games: Sequence[GameSetup],
         partial_observability: bool = False,
         bot_timeout: float | None = None,
+        search_iterations: int | None = None,
     ) -> None:
         self.games = tuple(games)
         self.height = max(game.map.height for game in games)
         self.width = max(game.map.width for game in games)
         self._partial, self._bot_timeout = partial_observability, bot_timeout
+        self._search_iterations = search_iterations
         self.num_selfplay = sum(game.bot is None for game in games)
         if any(game.bot is None for game in games[self.num_selfplay :]):
             raise ValueError("games: expected games between two lanes before those against bots")
@@ -97,9 +100,7 @@ class MicroRTSEngine:
         self.unit_types = self._jpype.JClass("rts.units.UnitTypeTable")()
         self._make_buffers()
         self.columns = GameColumns(self._handles, games, self.orders[0].size)
-        self._prototypes: list[Any] = [
-            game.bot and make_bot(self._jpype, game.bot, self.unit_types) for game in games
-        ]
+        self._prototypes: list[Any] = [game.bot and self._make_bot(game.bot) for game in games]
         self._generators = [find_generators(self._jpype, bot) if bot else [] for bot in self._prototypes]
         self._state, self._random = self._jpype.JClass(STATE), self._jpype.JClass("java.util.Random")
         self._starts: dict[str, Any] = {}
@@ -229,12 +230,15 @@ class MicroRTSEngine:
     def adviser(self, bot: str, game: int, player: int) -> BotAdviser:
         """Return a bot that says what `player` should do in `game`; see `BotAdviser`."""
         cells = self.height * self.width
-        common = self._handles, self.columns, self.unit_types, self._partial, cells
-        return BotAdviser(*common, game, player, bot, self._bot_timeout)
+        common = self._handles, self.columns, self._partial, cells
+        return BotAdviser(*common, game, player, bot, self._make_bot(bot), self._bot_timeout)
 
     def close(self) -> None:
         """Forget the games, so that Java can free them."""
         self.columns.clear()
+
+    def _make_bot(self, name: str) -> Any:
+        return make_bot(self._jpype, name, self.unit_types, self._search_iterations)
 
     # -- set-up ---------------------------------------------------------------------------------------------
 
