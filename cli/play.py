@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..envs import EntityVectorEnv
+from ..envs import EntityVectorEnv, inactive_lanes
+from ..envs.vector.episode_counts import count_step
 from ..experiments.arguments import check_at_least, parse
 from ..experiments.environments import EnvConfig, evaluation_env, make_environments, with_lanes
 from ..experiments.errors import UserError
@@ -152,22 +153,31 @@ def _lanes_of_a_game(env: EnvConfig) -> int:
 def record_video(
     actor: Actor, venv: EntityVectorEnv, episodes: int, max_steps: int, seed: int, deterministic: bool = False
 ) -> tuple[list[Frame], list[float]]:
-    """Frames of the first environment of `venv`, and the return of each episode (the last one's so far)."""
+    """Frames of the first environment of `venv`, and the return of each episode (the last one's so far).
+
+    Episodes are counted as by `evaluate`: where the lane is inactive after an end, no episode has begun.
+    """
     rng = np.random.default_rng(seed)
     drawing = EntityDrawing(venv.single_observation_space)
-    batch, _ = venv.reset(seed=seed)
+    batch, info = venv.reset(seed=seed)
     frames: list[Frame] = []
-    returns, is_over = [0.0], False
+    returns, total, lengths = list[float](), 0.0, np.zeros(venv.num_envs, np.int64)
     for step in range(max_steps):
-        if is_over:
-            returns.append(0.0)
-        caption = f"step {step}\nreturn {returns[-1]:.1f}"
-        frames.append(drawing.draw(batch, 0, caption, *_view(venv)))
-        batch, rewards, terminated, truncated, _ = venv.step(actor.act(batch, rng, deterministic).actions)
-        returns[-1] += float(rewards[0])
-        is_over = bool(terminated[0] or truncated[0])
-        if is_over and len(returns) == episodes:
-            break
+        active = ~inactive_lanes(info, venv.num_envs)
+        frames.append(drawing.draw(batch, 0, f"step {step}\nreturn {total:.1f}", *_view(venv)))
+        acted = actor.act(batch, rng, deterministic)
+        batch, rewards, terminated, truncated, info = venv.step(acted.actions)
+        total += float(rewards[0])
+        ended = terminated | truncated
+        finished, _ = count_step(lengths, ended, active)
+        if 0 in finished:
+            returns.append(total)
+            if len(returns) == episodes:
+                break
+        if ended[0]:
+            total = 0.0
+    if lengths[0]:
+        returns.append(total)
     return frames, returns
 
 

@@ -18,7 +18,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from ..envs import EntityBatch, EntitySpace
 from ..experiments import UserError
-from ..viewer import position_columns
+from ..viewer import grows_downwards, position_columns
 from ..viewer.scene import COLOURS as COLOURS
 from ..viewer.scene import Camera as Camera
 from ..viewer.scene import HasCamera as HasCamera
@@ -103,6 +103,9 @@ class EntityDrawing:
         self._columns = {name: found for name, found in columns.items() if found and name != "Tiles"}
         self._colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(self._columns)}
         self._types = list(space.entities)
+        self._downwards = any(
+            grows_downwards(space.entities[name], found) for name, found in self._columns.items()
+        )
         self._lowest = np.full(2, np.inf)
         self._highest = np.full(2, -np.inf)
         self._font = ImageFont.load_default(14)
@@ -142,6 +145,8 @@ class EntityDrawing:
             return Camera(0.0, 0.0, 1.0, 1.0)
         extent = float(max(1.0, (self._highest - self._lowest).max()))
         left, bottom = (float(v) for v in (self._lowest + self._highest) / 2 - 0.6 * extent)
+        if self._downwards:  # as on the page: rows count from the top
+            return Camera(left, bottom + 1.2 * extent, 1.2 * extent, -1.2 * extent)
         return Camera(left, bottom, 1.2 * extent, 1.2 * extent)
 
     def _with_legend(self, picture: Image.Image, counts: dict[str, int], caption: str) -> Frame:

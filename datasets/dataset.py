@@ -200,13 +200,14 @@ class EntityDataset:
 
     def _checked(self, rows: ArrayLike) -> NDArray[np.int64]:
         rows = np.asarray(rows)
+        if rows.ndim != 1:
+            raise IndexError(f"{self.path}: expected a list of rows, got an array of shape {rows.shape}")
         if rows.size and rows.dtype.kind not in "iu":
             raise IndexError(f"{self.path}: expected rows as whole numbers, got {rows.dtype}")
-        rows = rows.astype(np.int64, copy=False)
         if rows.size and not 0 <= rows.min() <= rows.max() < len(self):
             got = f"{rows.min()} to {rows.max()}"
             raise IndexError(f"{self.path}: expected rows from 0 to {len(self) - 1}, got {got}")
-        return rows
+        return rows.astype(np.int64, copy=False)
 
     def _nothing(self) -> Steps:
         schema = arrow_schema(self.space, {})

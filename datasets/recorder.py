@@ -211,7 +211,8 @@ def record(
         the folder.
 
     Raises:
-        TypeError: not exactly one of `episodes` and `steps` is given, or it is no whole number.
+        TypeError: not exactly one of `episodes` and `steps` is given, or it is no whole number; or `metadata`
+            holds what JSON does not.
         ValueError: it is not positive.
         FileExistsError: the folder holds something.
     """
@@ -223,7 +224,8 @@ def record(
     act = _acting(policy, venv, deterministic)
     rng = np.random.default_rng(seed)
     training: list[Any] = [who for who in (policy, teacher) if getattr(who, "training", False)]  # modules
-    facts = {"seed": seed, "deterministic": deterministic, **(metadata or {})}
+    plain_seed = int(seed) if isinstance(seed, np.integer) else seed  # as JSON holds it
+    facts = {"seed": plain_seed, "deterministic": bool(deterministic), **(metadata or {})}
     recorder = Recorder(venv, path, facts, teacher=_teaching(teacher, venv, seed))
     try:
         for module in training:

@@ -52,6 +52,7 @@ class DatasetWriter:
         FileExistsError: the folder holds something.
         ValueError: `steps_per_part` is not positive, the action space can't be stored, or `metadata` has a
             key that the manifest has itself: "format", "version", "spaces", "parts" or "sha256".
+        TypeError: `metadata` holds what JSON does not.
     """
 
     PART_BYTES = 256 * 2**20
@@ -66,6 +67,10 @@ class DatasetWriter:
         whole_number("steps_per_part", steps_per_part)
         if taken := sorted(_TAKEN & (metadata or {}).keys()):
             raise ValueError(f"metadata: expected other keys than the manifest's, got {', '.join(taken)}")
+        try:
+            json.dumps(metadata)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"metadata: expected what JSON can hold: {error}") from None
         self.path = Path(path)
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             raise FileExistsError(f"{self.path}: expected a new or empty folder for the dataset")
@@ -98,9 +103,10 @@ class DatasetWriter:
         """Add `steps`, with a JSON text (or None) for each as its info.
 
         Raises:
-            ValueError: the steps are not of the space, parts differ in length, or a number is not finite or
-                not of its column's type; nothing was added.
+            ValueError: the steps are not of the space, parts differ in length, a number is not finite or
+                not of its column's type, or an info is no text; nothing was added.
         """
+        infos = [None] * len(steps) if infos is None else list(infos)
         self._check_lengths(steps, infos)
         steps = Steps(steps.observations, steps.actions, **_copied_numbers(steps))
         if problem := not_finite(steps):
@@ -117,12 +123,12 @@ class DatasetWriter:
             buffer.append(steps.actions[name])
         for name, column in self._numbers.items():
             column.append(getattr(steps, name))
-        self._infos += [None] * len(steps) if infos is None else infos
+        self._infos += infos
         self._complete, self._is_torn = self._complete + len(steps), False
         if self._complete >= self.steps_per_part or self._num_bytes() >= self.PART_BYTES:
             self.flush()
 
-    def _check_lengths(self, steps: Steps, infos: Sequence[str | None] | None) -> None:
+    def _check_lengths(self, steps: Steps, infos: list[str | None]) -> None:
         """Check all but the observations of `steps`, whose buffer checks them."""
         count = len(steps.observations)
         if steps.actions.keys() != self._actions.keys():
@@ -136,12 +142,13 @@ class DatasetWriter:
                     f"DatasetWriter: action {name!r}: expected choices of {count} steps, {buffer.dtype}"
                     f" {buffer.inner_shape}, got {len(chosen)} steps, {chosen.dtype} {chosen.inner_shape}"
                 )
-        lengths = {name: len(column) for name, column in steps.numbers().items()}
-        if infos is not None:
-            lengths["infos"] = len(infos)
+        lengths = {name: len(column) for name, column in steps.numbers().items()} | {"infos": len(infos)}
         for name, length in lengths.items():
             if length != count:
                 raise ValueError(f"DatasetWriter: {name}: expected {count} (one per step), got {length}")
+        for info in infos:  # a part with another one could never be written
+            if info is not None and not _is_text(info):
+                raise ValueError(f"DatasetWriter: infos: expected JSON texts or None, got {info!r:.100}")
 
     def flush(self) -> None:
         """Write what was collected as a part."""
@@ -201,6 +208,16 @@ class DatasetWriter:
         manifest = json.loads(json.dumps({**self.metadata, "parts": parts}))
         manifest["sha256"] = manifest_sum(manifest)
         replace_file(self.path / MANIFEST, json.dumps(manifest, indent=1).encode())
+
+
+def _is_text(info: Any) -> bool:
+    """Return True if `info` is a text that a file can hold: half of a surrogate pair has no UTF-8."""
+    if not isinstance(info, str):
+        return False
+    try:
+        return info.isascii() or bool(info.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def _copied_numbers(steps: Steps) -> dict[str, NDArray[Any]]:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from ..envs import EntityActionSpace, EntityBatch, EntityVectorEnv, sample_actions
+from ..envs.errors import whole_number
 from ..envs.vector.episode_counts import episode_quota
 from ..envs.vector.vector_checks import check_autoreset, check_fits
 from ..policies import ActingPolicy, ActResult, frozen_weights
@@ -143,12 +144,15 @@ def bootstrap_interval(
     A single value has no interval: its bounds are NaN.
 
     Raises:
-        ValueError: there are no values, or one is not finite, or `level` is not between 0 and 1.
+        ValueError: there are no values, or one is not finite, or `level` is not between 0 and 1, or there are
+            no `resamples`.
+        TypeError: `resamples` is no whole number.
     """
     values = np.asarray(values, np.float64)
     if values.ndim != 1 or len(values) == 0 or not np.isfinite(values).all():
         raise ValueError(f"values: expected a list of finite numbers, got shape {values.shape}: {values}")
     _check_level(level)
+    whole_number("bootstrap_interval: resamples", resamples)
     if len(values) == 1:
         return Interval(float(values[0]), math.nan, math.nan)
     rng = np.random.default_rng(seed)

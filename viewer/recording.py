@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs import EntityBatch, EntitySpace, EntityVectorEnv
+from ..envs import EntityBatch, EntitySpace, EntityVectorEnv, ObservationError
 from ..envs.vector.episode_counts import count_step
 from ..envs.vector.infos import inactive_lanes
 from ..policies.policy import ActingPolicy, ActResult, ExplainablePolicy, Explanation
@@ -90,6 +90,9 @@ def record_episodes(
         venv: is reset with `seed`. With render mode "rgb_array" its frames are kept too.
         seed: of the environments and of the sampling.
         deterministic: take the most probable actions instead of sampling.
+
+    Raises:
+        ObservationError: a rendered frame is no picture.
     """
     rng = np.random.default_rng(seed)
     batch, info = venv.reset(seed=seed)
@@ -197,13 +200,23 @@ def _frames(venv: EntityVectorEnv) -> Iterator[tuple[bytes | None, Camera | None
 
 
 def picture_file(frame: NDArray[np.uint8]) -> bytes:
-    """Return a frame (H, W, 3) as a PNG file, or one above `LARGEST_FRAME` as a JPEG file of that size."""
+    """Return a frame (H, W, 3) as a PNG file, or one above `LARGEST_FRAME` as a JPEG file of that size.
+
+    Grey frames (H, W) and frames with transparency (H, W, 4) are taken, too.
+
+    Raises:
+        ObservationError: it is no such picture.
+    """
     from PIL import Image
 
+    if frame.dtype != np.uint8 or not frame.size or not (frame.ndim == 2 or frame.shape[2:] in ((3,), (4,))):
+        raise ObservationError(
+            f"render(): expected a picture (height, width, 3) of uint8, got {frame.shape} of {frame.dtype}"
+        )
     picture, file = Image.fromarray(frame), io.BytesIO()
     if max(picture.size) <= LARGEST_FRAME:
         picture.save(file, format="PNG")
     else:
         picture.thumbnail((LARGEST_FRAME, LARGEST_FRAME))
-        picture.save(file, format="JPEG", quality=80)
+        picture.convert("RGB").save(file, format="JPEG", quality=80)
     return file.getvalue()

@@ -192,6 +192,18 @@ def test_numbers_of_other_types_are_refused_before_they_are_stored(
     check_written(tmp_path / "plays", [steps])
 
 
+@pytest.mark.parametrize("wrong", [{"score": 1}, 3, b"{}", '"\ud800"'])
+def test_infos_that_are_no_texts_cost_no_other_step(wrong: Any, tmp_path: Path) -> None:
+    steps = random_steps(SPACE, 2, 0)
+    with DatasetWriter(tmp_path / "plays", SPACE) as writer:
+        writer.append(steps)
+        with raises(ValueError, "DatasetWriter", "infos", repr(wrong)):
+            writer.append(steps, [None, wrong])
+        writer.append(steps, np.array([None, '{"name": "Zoë"}'], object))
+    dataset = check_written(tmp_path / "plays", [steps, steps])
+    assert dataset.infos(range(4)) == [{}, {}, {}, {"name": "Zoë"}]
+
+
 class Steer(ez.EntityEnv):
     """Its one action is any number."""
 

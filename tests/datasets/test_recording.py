@@ -244,6 +244,14 @@ def test_a_recorder_takes_the_place_of_its_environment(tmp_path: Path) -> None:
     assert len(dataset.decisions) == 128 and dataset.metadata["policy"] == "learning"
 
 
+def test_numbers_of_numpy_are_taken(tmp_path: Path) -> None:
+    venv = ez.make_vec("MineSweeper", num_envs=2)
+    seed, steps = np.int64(3), np.int32(5)
+    ez.record(venv, None, tmp_path / "a", steps=steps, seed=seed, deterministic=np.False_)  # type: ignore[arg-type]
+    dataset = EntityDataset(tmp_path / "a")
+    assert dataset.metadata["seed"] == 3 and ez.datasets.replay(dataset, venv) is None
+
+
 def test_wrong_calls_are_named(tmp_path: Path) -> None:
     venv = ez.make_vec("MineSweeper", num_envs=2)
     with raises(TypeError, "episodes", "steps"):
@@ -264,8 +272,14 @@ def test_wrong_calls_are_named(tmp_path: Path) -> None:
         EntityDataset(tmp_path / "full")
     with raises(ValueError, "steps_per_part", 0):
         DatasetWriter(tmp_path / "b", venv.single_observation_space, steps_per_part=0)
+    with raises(TypeError, "metadata", "float32"):
+        ez.record(venv, None, tmp_path / "b", steps=1, metadata={"skill": np.float32(0.5)})
     ez.record(venv, None, tmp_path / "c", steps=2)
     dataset = EntityDataset(tmp_path / "c")
+    for read in (dataset.gather, dataset.infos):
+        for rows in (0, [[0, 1]]):
+            with raises(IndexError, "shape", np.shape(rows)):
+                read(rows)
     with raises(IndexError, "whole numbers", "float64"):
         dataset.gather(np.array([0.5]))
     with raises(IndexError, len(dataset)):

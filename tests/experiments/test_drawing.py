@@ -62,6 +62,16 @@ def test_what_the_camera_does_not_see_is_not_drawn() -> None:
         centre_of(picture, COLOURS[0])
 
 
+def test_rows_count_from_the_top() -> None:
+    space = EntitySpace({"Ship": ("column", "row"), "Rock": ("column", "row")}, SPACE.actions)
+    places = {"Ship": [1.0, 2.0], "Rock": [4.0, 6.0]}
+    ragged = {name: RaggedArray.from_arrays([[place]], dtype=np.float32) for name, place in places.items()}
+    picture = EntityDrawing(space).draw(EntityBatch(ragged, np.zeros((1, 0), np.float32), {}), 0, "")
+    ship, rock = centre_of(picture, COLOURS[0]), centre_of(picture, COLOURS[1])
+    assert ship[0] < rock[0] and ship[1] < rock[1]
+    assert rock[1] - ship[1] == pytest.approx((6 - 2) / (1.2 * 4) * FRAME_HEIGHT, abs=2)
+
+
 def test_without_a_frame_the_ground_is_as_large_as_what_was_seen() -> None:
     drawing = EntityDrawing(SPACE)
     first = drawing.draw(batch([[0, 0, 0]], [[10, 10]]), 1, "")

@@ -58,6 +58,15 @@ def test_an_episode_that_was_not_begun_has_no_return() -> None:
             assert len(returns) == len(frames) == steps
 
 
+def test_a_lane_that_waits_for_its_game_to_end_has_begun_no_episode() -> None:
+    with ez.make_vec("MultiSnake/lanes", num_envs=4, num_snakes=4, max_steps=15) as venv:
+        actor = ez.evaluation.RandomActor(venv.single_action_space)
+        for steps in range(1, 30):
+            frames, returns = record_video(actor, venv, episodes=2, max_steps=steps, seed=2)
+            recording = ez.viewer.record_episodes(actor, venv, episodes=99, max_steps=len(frames), seed=2)
+            assert returns == pytest.approx(recording.returns[0])
+
+
 def test_an_environment_without_frames_is_drawn_all_the_same() -> None:
     with make_visible(EnvConfig("MineSweeper", 3)) as venv:
         frames, returns = record_video(

@@ -144,6 +144,13 @@ def test_ratios_start_at_one_and_entropies_count_what_is_used(composite: str, jo
 
 
 @composites
+def test_the_kernels_of_the_loss_learn(composite: str, caplog: pytest.LogCaptureFixture) -> None:
+    """They are compared with torch on actions that the network can evaluate: no warning."""
+    PPO(make_net(composite=composite), Errands(8), CONFIG).train(progress=False)
+    assert not caplog.records
+
+
+@composites
 def test_a_resumed_run_is_bit_equal_and_a_loaded_network_acts_alike(composite: str, tmp_path: Path) -> None:
     whole = PPO(make_net(composite=composite), Errands(4), CONFIG, tmp_path / "whole")
     whole.train()

@@ -154,6 +154,8 @@ def test_values_without_an_interval_are_refused() -> None:
             bootstrap_interval(values)
     with raises(ValueError, "level", 95):
         bootstrap_interval([1.0], level=95)
+    with raises(ValueError, "resamples", 0):
+        bootstrap_interval([1.0, 2.0], resamples=0)
 
 
 @pytest.mark.parametrize(

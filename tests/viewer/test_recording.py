@@ -8,7 +8,7 @@ import io
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import entitize as ez
 import numpy as np
@@ -124,6 +124,41 @@ def test_frames_are_kept_once_and_small(net_for, read_page: ReadPage, tmp_path: 
     assert re.fullmatch(r"data:image/(png|jpeg);base64", kind)
     assert Image.open(io.BytesIO(base64.b64decode(file))).size == (320, 320)
     assert page["steps"][0][0]["camera"][2:] == pytest.approx(camera[2:], rel=1e-4)
+
+
+class Painted(ez.games.MineSweeper):
+    """A game that renders what the test says."""
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"]}
+    frame: Any = None
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        super().__init__()
+        self.render_mode = render_mode
+
+    def render(self) -> Any:
+        return self.frame
+
+
+@pytest.mark.parametrize("shape", [(40, 30), (40, 30, 4), (700, 800), (700, 800, 4)])
+def test_grey_and_transparent_frames_are_kept(shape: tuple[int, ...], net_for, monkeypatch) -> None:
+    monkeypatch.setattr(Painted, "frame", np.full(shape, 200, np.uint8))
+    with ez.vector.ListVectorEnv([lambda: Painted("rgb_array")]) as venv:
+        frame = record_episodes(net_for(venv), venv, max_steps=1, seed=1).steps[0][0].frame
+    assert frame is not None
+    picture = Image.open(io.BytesIO(frame))
+    assert max(picture.size) == min(max(shape[:2]), 320)
+    assert picture.convert("RGB").getpixel((5, 5)) == (200, 200, 200)
+
+
+@pytest.mark.parametrize("frame", [np.zeros((40, 30, 3)), np.zeros((40, 30, 1), np.uint8), None])
+def test_a_frame_that_is_no_picture_is_refused(frame: Any, net_for, monkeypatch) -> None:
+    monkeypatch.setattr(Painted, "frame", frame)
+    with (
+        ez.vector.ListVectorEnv([lambda: Painted("rgb_array")]) as venv,
+        pytest.raises(ez.ObservationError, match=r"render.*uint8"),
+    ):
+        record_episodes(net_for(venv), venv, max_steps=1, seed=1)
 
 
 def test_a_policy_without_a_network_is_shown_all_the_same(read_page: ReadPage, tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.optim import Optimizer
 
-from ...envs import sample_actions
 from ...policies import Evaluation
 from ...policies.engines.fused_engine import FusedEngine
 from ...policies.engines.proof import compared, gradients_difference
@@ -67,7 +66,8 @@ def loss_difference(
         engine = FusedEngine(net)
         batch = generate(net.observation_space, net.settings, rng)
         prepared = Inputs(net.observation_space, net.settings).prepare(batch)
-        actions = net.as_drawn(sample_actions(net.action_space, batch, rng))
+        with torch.no_grad():  # what the network draws has all that its options need
+            actions = net.draw(prepared, batch.actions, rng).drawn
         evaluation = net.assess(prepared, batch.actions, actions)
         old = {name: _near(chosen, evaluation.log_probs[name], rng) for name, chosen in actions.items()}
         values = (evaluation.values.detach().numpy() + rng.normal(0, 0.2, len(batch))).astype(np.float32)
