@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Protocol, runtime_checkable
@@ -18,6 +19,7 @@ from ..policies import ActingPolicy, ActResult, frozen_weights
 from .compatibility import check_vector_env
 from .lanes import EpisodeStatistics, active_lanes
 from .runs.guard import check_lanes
+from .self_play.past_self_play import PastSelfPlay
 
 __all__ = [
     "Actor",
@@ -79,7 +81,8 @@ def evaluate(
 
     How many episodes each environment plays is fixed beforehand (as evenly as `episodes` allows), and all are
     played to their end.
-    Where environments are inactive for a while, episodes are separated as by `EpisodeStatistics`.
+    Where environments are inactive for a while, episodes are separated as by `EpisodeStatistics`. In those of
+    `past_self_play` neither the steps count nor the results of the games.
 
     Args:
         policy: acts; put into evaluation mode meanwhile if it is a module.
@@ -104,7 +107,7 @@ def evaluate(
     if isinstance(policy, nn.Module):
         policy.eval()
     try:
-        with frozen_weights(policy):
+        with frozen_weights(policy), venv.uncounted() if isinstance(venv, PastSelfPlay) else nullcontext():
             played = _play(policy, venv, quota, deterministic, seed)
     finally:
         if isinstance(policy, nn.Module):
