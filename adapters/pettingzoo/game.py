@@ -209,6 +209,15 @@ class PettingZooGame(ABC):
                     " next reset"
                 )
 
+    def _own_info(self, agent: str, infos: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a copy of the agent's info."""
+        info = infos.get(agent)
+        if type(info) is not dict and not isinstance(info, Mapping):
+            if agent not in infos:
+                return {}
+            self.fail(f"info of agent {agent!r}: expected a dict, got {info!r}")
+        return dict(info)
+
     def _reward(self, agent: str, rewards: Mapping[str, Any]) -> float:
         if agent not in rewards:
             self.fail(f"no reward for agent {agent!r}: expected a reward for every agent in play")
@@ -314,7 +323,7 @@ class AECGame(PettingZooGame):
         return self._seen[agent]
 
     def info(self, agent: str) -> dict[str, Any]:
-        return dict(self._state.infos.get(agent, ()))
+        return self._own_info(agent, self._state.infos)
 
     @property
     def has_infos(self) -> bool:

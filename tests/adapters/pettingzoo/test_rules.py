@@ -229,6 +229,12 @@ BROKEN: list[tuple[Callable[[Colony, list[Any]], None], list[object]]] = [
         ["agent 'ant_1'", "truncated", "last"],
     ),
     (at(2, lambda c, r: r.pop()), ["step", "dicts", "tuple"]),
+    *(
+        (at(2, lambda c, r, i=i, v=value: r.__setitem__(i, v)), ["step", name, "dict", repr(value)])
+        for i, name in enumerate(("observations", "rewards", "terminations", "truncations", "infos"))
+        for value in (None, False)
+    ),
+    (at(4, lambda c, r: r[4].update(ant_1=None)), ["info", "agent 'ant_1'", "dict", "None"]),
     (
         at(2, lambda c, r: r[0].update(ant_1=np.zeros(3, np.float32))),
         ["'ant_1'", "observation_space", "(2,)", "(3,)"],
