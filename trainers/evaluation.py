@@ -31,6 +31,9 @@ __all__ = [
     "wilson_interval",
 ]
 
+#: Episodes of a lane, per episode asked for, after which a lane of its game must have been active.
+_MOST_ENDS = 100
+
 
 @runtime_checkable
 class Actor(ActingPolicy, Protocol):
@@ -93,7 +96,7 @@ def evaluate(
     Raises:
         TypeError: `policy` or `venv` is something else, or `episodes` no whole number.
         ValueError: `episodes` is less than 1, the policy has other actions or features than the environments,
-            or `venv` doesn't reset in the step that ends an episode.
+            `venv` doesn't reset in the step that ends an episode, or an agent never joins its game.
         NonFiniteError: a reward is NaN or infinite.
     """
     if not isinstance(policy, Actor):
@@ -125,17 +128,39 @@ def _play(
     statistics = EpisodeStatistics(venv.num_envs)
     played: list[list[tuple[float, int]]] = [[] for _ in quota]
     missing = int(quota.sum())
+    was_active, ends = np.zeros(venv.num_envs, bool), np.zeros(venv.num_envs, np.int64)
     batch, info = venv.reset(seed=seed)
     while missing:
         acted = policy.act(batch, rng, deterministic)
         active = active_lanes(info)
+        was_active |= True if active is None else active
         batch, rewards, terminated, truncated, info = venv.step(acted.actions)
         check_lanes("reward", rewards)
         for lane, episode_return, length in statistics.record(rewards, terminated | truncated, active):
+            ends[lane] += 1
+            _check_peers(venv, lane, ends[lane], quota, was_active)
             if len(played[lane]) < quota[lane]:
                 played[lane].append((episode_return, length))
                 missing -= 1
     return played
+
+
+def _check_peers(
+    venv: EntityVectorEnv, lane: int, ends: int, quota: NDArray[np.int64], was_active: NDArray[np.bool_]
+) -> None:
+    """Check, after the `ends`-th episode of a lane, that the other lanes of its game play at all.
+
+    Raises:
+        ValueError: one of them was never active, such as an agent that never joins its game.
+    """
+    if venv.lane_games is None or ends < _MOST_ENDS * max(1, quota[lane]):
+        return
+    absent = np.flatnonzero((venv.lane_games == venv.lane_games[lane]) & ~was_active & (quota > 0))
+    if len(absent):
+        raise ValueError(
+            f"evaluate: lane {absent[0]}: expected an episode, got none in {ends} episodes of lane {lane} in"
+            " the same game: it was never active. Does its agent join the game?"
+        )
 
 
 def bootstrap_interval(

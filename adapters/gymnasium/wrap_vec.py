@@ -107,7 +107,7 @@ class WrappedVectorEnv(EntityVectorEnv):
         return int(seed) if isinstance(seed, (int, np.integer)) else seeds
 
     def _reset(self, seed: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
-        with explained(self.venv, self._name, "reset"):
+        with explained(self.venv, self._where, "reset"):
             try:
                 observation, info = self.venv.reset(seed=seed, options=options)
             except (TypeError, IndexError) as error:  # of observations that are no dicts, perhaps
@@ -131,7 +131,7 @@ class WrappedVectorEnv(EntityVectorEnv):
         try:
             observation, rewards, terminated, truncated, info = self.venv.step(decoded)
         except Exception as error:
-            explain_lane(self.venv, self._name, "step", error)
+            explain_lane(self.venv, self._where, "step", error)
             raise
         observation = checked_dicts(self.venv.single_observation_space, observation, f"{self._name}.step")
         numbers = lane_rewards(self._where, rewards, self.num_envs)
@@ -169,7 +169,7 @@ class WrappedVectorEnv(EntityVectorEnv):
         if self.venv is not self.venv.unwrapped:
             options = _KeptOptions(options)
             info = deepcopy(info)  # wrappers put arrays into it that their reset changes
-        with explained(self.venv, self._name, "reset"):
+        with explained(self.venv, self._where, "reset"):
             observation, reset_info = self.venv.reset(options=options)
         observation = checked_dicts(space, observation, f"{self._name}.reset")
         reset_info = _merged_lanes(reset_info, self.num_envs)
