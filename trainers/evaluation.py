@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Protocol, runtime_checkable
@@ -19,6 +20,7 @@ from ..policies import ActingPolicy, ActResult, frozen_weights
 from .compatibility import check_vector_env
 from .lanes import EpisodeStatistics, active_lanes
 from .runs.guard import check_lanes
+from .self_play.past_self_play import PastSelfPlay
 
 __all__ = [
     "Actor",
@@ -29,6 +31,9 @@ __all__ = [
     "evaluate",
     "wilson_interval",
 ]
+
+#: Episodes of a lane, per episode asked for, after which a lane of its game must have been active.
+_MOST_ENDS = 100
 
 
 @runtime_checkable
@@ -80,7 +85,8 @@ def evaluate(
 
     How many episodes each environment plays is fixed beforehand (as evenly as `episodes` allows), and all are
     played to their end.
-    Where environments are inactive for a while, episodes are separated as by `EpisodeStatistics`.
+    Where environments are inactive for a while, episodes are separated as by `EpisodeStatistics`. In those of
+    `past_self_play` neither the steps count nor the results of the games.
 
     Args:
         policy: acts; put into evaluation mode meanwhile if it is a module.
@@ -91,7 +97,7 @@ def evaluate(
     Raises:
         TypeError: `policy` or `venv` is something else, or `episodes` no whole number.
         ValueError: `episodes` is less than 1, the policy has other actions or features than the environments,
-            or `venv` doesn't reset in the step that ends an episode.
+            `venv` doesn't reset in the step that ends an episode, or an agent never joins its game.
         NonFiniteError: a reward is NaN or infinite.
     """
     if not isinstance(policy, Actor):
@@ -105,7 +111,7 @@ def evaluate(
     if isinstance(policy, nn.Module):
         policy.eval()
     try:
-        with frozen_weights(policy):
+        with frozen_weights(policy), venv.uncounted() if isinstance(venv, PastSelfPlay) else nullcontext():
             played = _play(policy, venv, quota, deterministic, seed)
     finally:
         if isinstance(policy, nn.Module):
@@ -123,17 +129,39 @@ def _play(
     statistics = EpisodeStatistics(venv.num_envs)
     played: list[list[tuple[float, int]]] = [[] for _ in quota]
     missing = int(quota.sum())
+    was_active, ends = np.zeros(venv.num_envs, bool), np.zeros(venv.num_envs, np.int64)
     batch, info = venv.reset(seed=seed)
     while missing:
         acted = policy.act(batch, rng, deterministic)
         active = active_lanes(info)
+        was_active |= True if active is None else active
         batch, rewards, terminated, truncated, info = venv.step(acted.actions)
         check_lanes("reward", rewards)
         for lane, episode_return, length in statistics.record(rewards, terminated | truncated, active):
+            ends[lane] += 1
+            _check_peers(venv, lane, ends[lane], quota, was_active)
             if len(played[lane]) < quota[lane]:
                 played[lane].append((episode_return, length))
                 missing -= 1
     return played
+
+
+def _check_peers(
+    venv: EntityVectorEnv, lane: int, ends: int, quota: NDArray[np.int64], was_active: NDArray[np.bool_]
+) -> None:
+    """Check, after the `ends`-th episode of a lane, that the other lanes of its game play at all.
+
+    Raises:
+        ValueError: one of them was never active, such as an agent that never joins its game.
+    """
+    if venv.lane_games is None or ends < _MOST_ENDS * max(1, quota[lane]):
+        return
+    absent = np.flatnonzero((venv.lane_games == venv.lane_games[lane]) & ~was_active & (quota > 0))
+    if len(absent):
+        raise ValueError(
+            f"evaluate: lane {absent[0]}: expected an episode, got none in {ends} episodes of lane {lane} in"
+            " the same game: it was never active. Does its agent join the game?"
+        )
 
 
 def bootstrap_interval(

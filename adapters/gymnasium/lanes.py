@@ -9,14 +9,12 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium import spaces
 from gymnasium.vector import SyncVectorEnv
 
 from ...envs import ObservationError
 from ...envs.vector.infos import copied_info, merge_infos
+from .lane_errors import misfit
 from .results import PlainResults
-from .views.batches import by_name, components
-from .views.scope import ARRAY_SPACES
 
 
 class PlainLanes(SyncVectorEnv):
@@ -76,39 +74,6 @@ class PlainLanes(SyncVectorEnv):
             return
         space = self.single_observation_space
         for lane, results in enumerate(self._results):
-            misfit = results.last is not None and _misfit(space, results.last, "observation_space")
-            if misfit:
-                raise ObservationError(f"env {lane} ({self._name}): {where}: {misfit}") from error
-
-
-def _misfit(space: spaces.Space[Any], observation: Any, place: str) -> str | None:
-    """Return why an observation has no place in a batch of `space`; None if it has one."""
-    if isinstance(space, ARRAY_SPACES):
-        return _array_misfit(space, observation, place)
-    if isinstance(space, spaces.Tuple):
-        if not isinstance(observation, tuple | list) or len(observation) != len(space.spaces):
-            return f"{place}: expected a tuple of {len(space.spaces)}, got {observation!r}"
-    elif isinstance(space, spaces.Dict):
-        try:
-            observation = by_name(space, observation)
-        except TypeError as error:
-            return f"{place}: {str(error).removeprefix('observation: ')}"
-        missing = [key for key in space.spaces if key not in observation]
-        if missing:
-            return f"{place}: expected the component {missing[0]!r}, got only {list(observation)}"
-    else:
-        return None
-    misfits = (_misfit(part, observation[key], f"{place}[{name!r}]") for key, name, part in components(space))
-    return next(filter(None, misfits), None)
-
-
-def _array_misfit(space: Any, observation: Any, place: str) -> str | None:
-    try:
-        array = np.asarray(observation)
-    except ValueError as error:
-        return f"{place}: expected an array of shape {space.shape}, got {observation!r} ({error})"
-    if array.shape != space.shape:
-        return f"{place}: expected an array of shape {space.shape}, got {array.shape}"
-    if not np.can_cast(array.dtype, space.dtype, "same_kind"):
-        return f"{place}: expected {space.dtype}, got {observation!r}"
-    return None
+            reason = results.last is not None and misfit(space, results.last, "observation_space")
+            if reason:
+                raise ObservationError(f"env {lane} ({self._name}): {where}: {reason}") from error

@@ -21,6 +21,7 @@ from ...envs.vector.infos import is_lane_mask, lane_values, merge_infos
 from ...envs.vector.vector_env import Actions, StepResult
 from ...ragged import RaggedArray
 from .dict_observations import check_shared_memory, checked_dicts, explain_workers, given_env, read_as_dicts
+from .lane_errors import explain_lane, explained
 from .results import check_rewards, lane_rewards
 from .translation import MASK, MaskSource, SpaceTranslation
 from .views.batches import select, stack
@@ -106,13 +107,14 @@ class WrappedVectorEnv(EntityVectorEnv):
         return int(seed) if isinstance(seed, (int, np.integer)) else seeds
 
     def _reset(self, seed: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
-        try:
-            observation, info = self.venv.reset(seed=seed, options=options)
-        except (TypeError, IndexError) as error:  # of observations that are no dicts, perhaps
-            if not read_as_dicts(self.venv, self._where):
-                explain_workers(self.venv, self._where, error)
-                raise
-            observation, info = self.venv.reset(seed=seed, options=options)
+        with explained(self.venv, self._where, "reset"):
+            try:
+                observation, info = self.venv.reset(seed=seed, options=options)
+            except (TypeError, IndexError) as error:  # of observations that are no dicts, perhaps
+                if not read_as_dicts(self.venv, self._where):
+                    explain_workers(self.venv, self._where, error)
+                    raise
+                observation, info = self.venv.reset(seed=seed, options=options)
         observation = checked_dicts(self.venv.single_observation_space, observation, f"{self._name}.reset")
         info = _merged_lanes(info, self.num_envs)
         return self._batch(observation, info), info
@@ -129,7 +131,7 @@ class WrappedVectorEnv(EntityVectorEnv):
         try:
             observation, rewards, terminated, truncated, info = self.venv.step(decoded)
         except Exception as error:
-            error.add_note(f"raised by a lane of {self._name} in step, wrapped by entitize")
+            explain_lane(self.venv, self._where, "step", error)
             raise
         observation = checked_dicts(self.venv.single_observation_space, observation, f"{self._name}.step")
         numbers = lane_rewards(self._where, rewards, self.num_envs)
@@ -167,7 +169,8 @@ class WrappedVectorEnv(EntityVectorEnv):
         if self.venv is not self.venv.unwrapped:
             options = _KeptOptions(options)
             info = deepcopy(info)  # wrappers put arrays into it that their reset changes
-        observation, reset_info = self.venv.reset(options=options)
+        with explained(self.venv, self._where, "reset"):
+            observation, reset_info = self.venv.reset(options=options)
         observation = checked_dicts(space, observation, f"{self._name}.reset")
         reset_info = _merged_lanes(reset_info, self.num_envs)
         merged = _merged(info, reset_info, ended)

@@ -9,9 +9,10 @@ from ...suggestions import nearest_or_known
 
 
 def kind_of(agent: str) -> str:
-    """Return the kind in an agent's name: "adversary" for "adversary_0"; without a number, the name."""
-    head, _, tail = str(agent).rpartition("_")
-    return head if head and tail.isdigit() else str(agent)
+    """Return the kind in an agent's name: "drone" for "drone_0" and "drone0"; without a number, the name."""
+    name = str(agent)
+    head = name.rstrip("0123456789")
+    return name if head == name else head.removesuffix("_") or name
 
 
 def resolve(names: Sequence[str], agents: Sequence[str], what: str) -> list[str]:

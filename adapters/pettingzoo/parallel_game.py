@@ -12,6 +12,8 @@ from ...envs.returned import tuple_words
 from .game import FinalObserver, FinalStep, GameStep, PettingZooGame
 from .game_view import ArrayStep
 
+_DICTS = (dict,) * 5
+
 
 class ParallelGame(PettingZooGame):
     """A game of PettingZoo's `ParallelEnv`: all agents in play act at once.
@@ -30,6 +32,7 @@ class ParallelGame(PettingZooGame):
         if not isinstance(result, tuple) or len(result) != 2:
             self.fail(f"reset: expected 2 dicts by agent (observations, infos), got {tuple_words(result)}")
         self._observations, self._infos = result
+        self._check_dicts("reset", observations=self._observations, infos=self._infos)
         self._go_on([])
 
     def step(self, actions: dict[str, Any], observe_final: FinalObserver) -> GameStep:
@@ -37,7 +40,18 @@ class ParallelGame(PettingZooGame):
         result = self.env.step(actions)
         if not isinstance(result, tuple) or len(result) != 5:
             self.fail(f"step: expected 5 dicts by agent, got {tuple_words(result)}")
-        self._observations, rewards, terminations, truncations, self._infos = result
+        observations, rewards, terminations, truncations, infos = result
+        kinds = type(observations), type(rewards), type(terminations), type(truncations), type(infos)
+        if kinds != _DICTS:
+            self._check_dicts(
+                "step",
+                observations=observations,
+                rewards=rewards,
+                terminations=terminations,
+                truncations=truncations,
+                infos=infos,
+            )
+        self._observations, self._infos = observations, infos
         outcome, before = GameStep(), self.agents
         outcome.rewards = self._rewards(before, rewards)
         if not any(terminations.values()) and not any(truncations.values()):
@@ -94,11 +108,17 @@ class ParallelGame(PettingZooGame):
         for agent in self._observations.keys() - set(self.agents) - set(before):
             self.fail(f"observations: expected only agents in play, got an observation of agent {agent!r}")
 
+    def _check_dicts(self, call: str, **parts: Any) -> None:
+        """Check what `call` returned for all agents."""
+        for name, part in parts.items():
+            if not isinstance(part, Mapping):
+                self.fail(f"{call}: expected {name} as a dict by agent, got {part!r}")
+
     def observation(self, agent: str) -> Any:
         return self._observations.get(agent)
 
     def info(self, agent: str) -> dict[str, Any]:
-        return dict(self._infos.get(agent, ()))
+        return self._own_info(agent, self._infos)
 
     @property
     def has_infos(self) -> bool:

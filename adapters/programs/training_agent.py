@@ -10,7 +10,7 @@ import numpy as np
 
 from ...envs.actions import Action, EntityActionSpace
 from ...envs.actions.array_checks import real_number
-from ...envs.batch.resolve import Observation, Resolver
+from ...envs.batch.resolve import Observation, ResolvedObservation, Resolver
 from ...envs.decisions import decide_member, decide_members
 from ...envs.errors import ObservationError
 from ...envs.spaces import EntitySpace
@@ -55,8 +55,8 @@ class TrainingAgent:
         `rng` and `deterministic` are for trained agents: a trainer draws with its own generator.
 
         Raises:
-            ObservationError: the observation is not of the declared spaces, or its score is no finite number,
-                or a reward came before it in this episode.
+            ObservationError: the observation is not of the declared spaces, a hidden entity acts or can be
+                selected, the score is no finite number, or a reward came before it in this episode.
             TypeError: no action has the choices of the Enum.
             GameStopped: training is over. Let it pass.
         """
@@ -111,6 +111,8 @@ class TrainingAgent:
     def _ask(self, asked: Observation, seen: Observation) -> dict[str, Action]:
         """Ask for the actions of `asked`, which is `seen` with its actors."""
         resolved = self._resolver.resolve(asked)
+        if self.observation_space.hidden:
+            self._check_visible(resolved)
         if not self.is_playing:
             self._score, self._given = 0.0, None
         earned = self._earned(*_result(seen))
@@ -118,6 +120,20 @@ class TrainingAgent:
         self.is_playing = True
         self.questions += 1
         return self._resolver.dispatch(resolved, self._lane.ask(resolved, reward))
+
+    def _check_visible(self, resolved: ResolvedObservation) -> None:
+        """Refuse actors and actees that are hidden: no network could compute their choices."""
+        shown = np.concatenate([np.zeros(0, np.int8), *resolved.visible.values()]).astype(bool)
+        for name, part in resolved.actions.items():
+            for role, indices in (("actors", part.actors), ("actees", part.actees)):
+                of_entities = np.zeros(0, np.int64) if indices is None else indices.values
+                of_entities = of_entities[of_entities >= 0]  # a global action has the actor -1
+                hidden = of_entities[~shown[of_entities]]
+                if len(hidden):
+                    raise ObservationError(
+                        f"{self._resolver.env_name}: action {name!r}: {role}: expected entities that are"
+                        f" visible, got {resolved.names[hidden[0]]!r}, which is hidden. Name the visible ones"
+                    )
 
     def _earned(self, score: float | None, reward: float | None) -> float:
         """Return the reward since the last question."""

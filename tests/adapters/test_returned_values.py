@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import entitize as ez
@@ -9,6 +10,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from facts import raises
 
@@ -220,7 +222,58 @@ def test_step_of_a_vector_environment() -> None:
             venv.step(venv.action_space.sample(mask=batch))
 
 
-class FlagEngine(gymnasium.vector.SyncVectorEnv):
+class Numbered(Wrong):
+    """An environment whose second lane returns `wrong` from the step `first` on (0: at reset)."""
+
+    def __init__(self, lane: int, wrong: Any, first: int) -> None:
+        self.is_wrong, self.wrong, self.first = lane == 1, wrong, first
+
+    def _now(self) -> Any:
+        return self.wrong if self.is_wrong and self.time >= self.first else (POINT, 0.0, {"x": np.zeros(2)})
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        self.time = 0
+        observation, _, info = self._now()
+        return observation, info
+
+    def step(self, action: Any) -> Any:
+        self.time += 1
+        observation, reward, info = self._now()
+        return observation, reward, False, self.time == 3, info
+
+
+@pytest.mark.parametrize("first", [0, 2])
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+@pytest.mark.parametrize(
+    ("wrong", "facts"),
+    [
+        ((np.zeros(4, np.float32), 0.0, {}), ("observation_space", "(3,)", "(4,)")),
+        ((np.array([1, None, 1]), 0.0, {}), ("observation_space", "float32", "None")),
+        ((POINT, 0.0, {"x": np.zeros(3)}), ("info['x']", "SyncVectorEnv", "array([0., 0., 0.])")),
+        ((POINT, 0.0, {"x": "red"}), ("info['x']", "SyncVectorEnv", "got 'red'")),
+        ((POINT, 0.0, None), ("info", "dict", "None")),
+    ],
+)
+def test_a_users_own_vector_environment_names_the_lane(wrong: Any, facts: Any, mode: Any, first: int) -> None:
+    lanes = [partial(Numbered, lane, wrong, first) for lane in range(3)]
+    with ez.wrap_vec(SyncVectorEnv(lanes, autoreset_mode=mode)) as venv:
+        venv.action_space.seed(0)
+        with raises(ez.ObservationError, "env 1", "Numbered", "step" if first else "reset", *facts):
+            venv.reset(seed=0)
+            for _ in range(2):
+                venv.step(venv.action_space.sample())
+
+
+@pytest.mark.parametrize("reward", ["x", np.zeros(2)])
+def test_a_users_own_vector_environment_names_the_lane_of_a_reward(reward: Any) -> None:
+    lanes = [partial(Numbered, lane, (POINT, reward, {}), 1) for lane in range(3)]
+    with ez.wrap_vec(SyncVectorEnv(lanes)) as venv:
+        venv.reset(seed=0)
+        with raises(ez.ObservationError, "env 1", "Numbered", "step", "reward"):
+            venv.step(venv.action_space.sample())
+
+
+class FlagEngine(SyncVectorEnv):
     """Stands for an engine with flags of its own."""
 
     flags: Any = None
@@ -231,7 +284,7 @@ class FlagEngine(gymnasium.vector.SyncVectorEnv):
 
 
 def engine_step(flags: Any) -> Any:
-    engine = FlagEngine([Wrong] * 2, autoreset_mode=gymnasium.vector.AutoresetMode.DISABLED)
+    engine = FlagEngine([Wrong] * 2, autoreset_mode=AutoresetMode.DISABLED)
     engine.flags = flags
     venv = ez.wrap_vec(engine)
     venv.reset()

@@ -212,6 +212,24 @@ def test_another_training_with_the_same_pool_continues_its_steps(duels: Any, toy
     assert len([step for step in steps if step is not None and step > 100]) >= 2
 
 
+def test_an_evaluation_leaves_steps_and_results_as_they_are(duels: Any, toy_policy: Any) -> None:
+    policy = toy_policy()
+    venv = past_self_play(duels(6), pool_of(policy, 2), latest_share=0)
+    venv.set_progress(0.0)
+    venv.reset(seed=1)
+    venv.action_space.seed(1)
+    for _ in range(9):
+        venv.step(venv.action_space.sample())
+    steps, results = venv.steps, [member.results() for member in venv.pool.members]
+    assert steps > 0 and sum(member.games for member in venv.pool.members) > 0
+    ez.evaluate(toy_policy(), venv, episodes=12)
+    assert (venv.steps, [member.results() for member in venv.pool.members]) == (steps, results)
+    batch, _ = venv.reset(seed=2)
+    for _ in range(9):
+        batch, *_ = venv.step(venv.action_space.sample(mask=batch))
+    assert venv.steps > steps and [member.results() for member in venv.pool.members] != results
+
+
 def test_sides_can_have_several_lanes(duels: Any, stubborn: Any) -> None:
     pool = pool_of(stubborn(), 2)
     venv = past_self_play(duels(8), pool, latest_share=0, games=[((0, 1, 2), 3)])

@@ -5,7 +5,8 @@ Shape alphabet: E environments (lanes).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ class PastSelfPlay(EntityVectorWrapper):
     Attributes:
         steps: environment steps of the learner, as `PPO.step` counts them. With a pool that has snapshots of
             an earlier training, `set_progress` continues from the newest one's step. Steps of `evaluate` in
-            these environments count as well; use other environments for it.
+            these environments do not count; see `uncounted`.
         seats: the player of each lane.
 
     Raises:
@@ -224,6 +225,18 @@ class PastSelfPlay(EntityVectorWrapper):
         return {**no_actions(space, self.num_envs), **actions}
 
     # -- training -------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def uncounted(self) -> Iterator[None]:
+        """Leave `steps` and the results in the pool as they are meanwhile, as `evaluate` does.
+
+        The policy that plays may be another than the learner.
+        """
+        steps, self.seats.are_recording = self.steps, False
+        try:
+            yield
+        finally:
+            self.steps, self.seats.are_recording = steps, True
 
     def set_progress(self, fraction: float) -> None:
         """Let the pool grow when it is due; pass the fraction on to the environments.

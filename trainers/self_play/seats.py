@@ -70,6 +70,7 @@ class Seats:
 
     Attributes:
         players: int64 (E,), the number of the pool's member that plays each lane, or `LEARNER`.
+        are_recording: whether results of games are recorded in the pool.
     """
 
     def __init__(self, games: Sides, num_envs: int, pool: OpponentPool, latest_share: float) -> None:
@@ -77,6 +78,7 @@ class Seats:
         self.latest_share = latest_share
         self._pool = pool
         self._lanes = [np.concatenate(game) for game in games]
+        self.are_recording = True
         self.players = np.full(num_envs, LEARNER)
         self._returns = np.zeros(num_envs)  # of the running games
         self._scores = np.full(num_envs, np.nan)  # by `outcome`, where infos have it
@@ -137,7 +139,7 @@ class Seats:
         """Record the result of a finished game for its opponent, if it had one."""
         lanes = self._lanes[game]
         theirs = self.players[lanes] != LEARNER
-        if not theirs.any():
+        if not theirs.any() or not self.are_recording:
             return
         mine, others = lanes[~theirs], lanes[theirs]
         known = self._scores[mine][~np.isnan(self._scores[mine])]

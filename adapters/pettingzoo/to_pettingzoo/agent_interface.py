@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from ....envs import ActionError, EntityActionSpace, EntitySpace, batch_observations
+from ....envs import ActionError, EntityActionSpace, EntitySpace, ObservationError, batch_observations
 from ...gymnasium import FlatFace, GymnasiumFace, to_gymnasium
 from ...gymnasium.translation import checked_actions
 
@@ -61,7 +61,22 @@ class AgentInterface:
         return self.convert(seen)
 
     def convert(self, seen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Return an observation, converted, and infos about it."""
+        """Return an observation, converted, and infos about it.
+
+        Raises:
+            ObservationError: it cannot be converted, because it is not in the space.
+        """
+        try:
+            return self._converted(seen)
+        except ObservationError:
+            raise
+        except Exception as error:
+            problem = self._entity_space.problem(seen)
+            if problem:
+                raise ObservationError(problem) from error
+            raise
+
+    def _converted(self, seen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         self._seen = seen
         if self._face is None:
             assert isinstance(self.action_space, EntityActionSpace)

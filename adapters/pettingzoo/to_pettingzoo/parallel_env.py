@@ -10,8 +10,9 @@ from typing import Any, NoReturn
 from gymnasium import spaces
 
 from ....envs import ActionError, MultiAgentEnv, ObservationError
+from ....envs.actions.array_checks import real_number
 from ....envs.errors import reset_needed
-from ....envs.multi_agent import MultiAgentStep
+from ....envs.returned import tuple_words
 from ..agent_names import repeated
 from .agent_interface import AgentInterface, AgentPlaceholderEnv
 
@@ -72,9 +73,9 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
             ObservationError: the game breaks a rule of `MultiAgentEnv`; the message names rule and agent.
         """
         self.agents, self._cycle, self._is_over = [], 0, False
-        seen, infos = self.game.reset(seed=seed, options=options)
+        result = self.game.reset(seed=seed, options=options)
         agents = self._living(self.possible_agents)
-        self._check_keys(agents, (seen, infos), ("observation", "info"))
+        seen, infos = self._parts("reset", agents, result, ("observation", "info"))
         observations, all_infos = {}, {}
         for agent in agents:
             with self._named(agent):
@@ -99,18 +100,18 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
         entity_actions, action_infos = self._entity_actions(actions)
         acted, self.agents = self.agents, []  # a game that raises is left in need of a reset
         try:
-            parts = self.game.step(entity_actions)
+            result = self.game.step(entity_actions)
         except ActionError:
             self.agents = acted
             raise
         except Exception as error:
             error.add_note(f"raised by {self} in step, behind to_pettingzoo")
             raise
-        self._check_keys(acted, parts, _PARTS)
+        seen, rewards, terminations, truncations, infos = self._parts("step", acted, result, _PARTS)
         self._cycle += 1
-        seen, rewards, terminations, truncations, infos = parts
         living = self._living(acted)
-        self._check_results(living, parts)
+        rewards = {agent: self._reward(agent, rewards[agent]) for agent in acted}
+        self._check_ends(living, terminations, truncations)
         over = self.max_cycles is not None and self._cycle >= self.max_cycles
         observations, all_infos = {}, {}
         for agent in acted:
@@ -121,7 +122,7 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
         self._is_over = not self.agents
         return (
             observations,
-            {agent: float(rewards[agent]) for agent in acted},
+            rewards,
             {agent: bool(terminations[agent]) for agent in acted},
             {agent: bool(truncations[agent]) or (over and agent in living) for agent in acted},
             all_infos,
@@ -191,10 +192,11 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
                 self._break(f"agents: expected a subset of {', '.join(before)}, got agent {agent!r}")
         return agents
 
-    def _check_results(self, living: list[str], parts: MultiAgentStep) -> None:
-        """Refuse rewards that are not finite, and agents that end without leaving or leave without an end."""
-        _, rewards, terminations, truncations, _ = parts
-        for agent in rewards:
+    def _check_ends(
+        self, living: list[str], terminations: Mapping[str, Any], truncations: Mapping[str, Any]
+    ) -> None:
+        """Refuse agents that end without leaving or leave without an end."""
+        for agent in terminations:
             ended = terminations[agent] or truncations[agent]
             if ended and agent in living:
                 self._break(f"agent {agent!r} is in agents after its end: expected it absent")
@@ -202,19 +204,33 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
                 self._break(
                     f"agent {agent!r} left agents without an end: expected it terminated or truncated"
                 )
-            if not math.isfinite(rewards[agent]):
-                self._break(f"agent {agent!r}: reward: expected a finite number, got {rewards[agent]}")
 
-    def _check_keys(
-        self, agents: list[str], parts: tuple[dict[str, Any], ...], names: tuple[str, ...]
-    ) -> None:
-        for part, name in zip(parts, names, strict=True):
+    def _reward(self, agent: str, given: Any) -> float:
+        try:
+            reward = real_number(given)
+        except ValueError:
+            self._break(f"agent {agent!r}: reward: expected a number, got {given!r}")
+        if not math.isfinite(reward):
+            self._break(f"agent {agent!r}: reward: expected a finite number, got {reward}")
+        return float(reward)
+
+    def _parts(self, call: str, agents: list[str], result: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
+        """Return what `call` of the game returned: dicts with an entry for each of `agents`."""
+        if not isinstance(result, tuple | list) or len(result) != len(names):
+            self._break(f"{call}: expected {len(names)} dicts by agent, got {tuple_words(result)}")
+        for part, name in zip(result, names, strict=True):
+            if type(part) is not dict and not isinstance(part, Mapping):
+                self._break(f"{call}: {name}: expected a dict by agent, got {part!r}")
             if part.keys() != set(agents):
                 missing = [agent for agent in agents if agent not in part]
                 if missing:
                     self._break(f"agent {missing[0]!r}: expected {name}, got none")
                 extra = next(agent for agent in part if agent not in agents)
                 self._break(f"agent {extra!r} is not in play: expected no {name}, got one")
+        for agent, info in result[-1].items():
+            if type(info) is not dict and not isinstance(info, Mapping):
+                self._break(f"agent {agent!r}: info: expected a dict, got {info!r}")
+        return tuple(result)
 
     def _break(self, sentence: str) -> NoReturn:
         raise ObservationError(f"{self}: {sentence}")

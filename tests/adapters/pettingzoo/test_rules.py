@@ -170,6 +170,15 @@ def test_agents_that_join_later_are_idle_until_then() -> None:
     ez.check_entity_env(venv, num_steps=20)
 
 
+def test_an_evaluation_does_not_wait_for_an_agent_that_never_joins() -> None:
+    venv = ez.from_pettingzoo(Colony(born=(0, 7), dies=(2, 9)), num_envs=None)
+    policy = ez.evaluation.RandomActor(venv.single_action_space)
+    with raises(ValueError, "evaluate", "lane 1", "lane 0", "active"):
+        ez.evaluate(policy, venv, episodes=2)
+    venv = ez.from_pettingzoo(Colony(born=(0, 2), dies=(3, 5)), num_envs=None)
+    assert ez.evaluate(policy, venv, episodes=4).lengths.tolist() == [3, 3, 3, 3]
+
+
 def test_agents_that_join_later_join_the_team() -> None:
     env = ez.from_pettingzoo(Colony(), "team")
     seen, _ = env.reset(seed=1)
@@ -229,6 +238,12 @@ BROKEN: list[tuple[Callable[[Colony, list[Any]], None], list[object]]] = [
         ["agent 'ant_1'", "truncated", "last"],
     ),
     (at(2, lambda c, r: r.pop()), ["step", "dicts", "tuple"]),
+    *(
+        (at(2, lambda c, r, i=i, v=value: r.__setitem__(i, v)), ["step", name, "dict", repr(value)])
+        for i, name in enumerate(("observations", "rewards", "terminations", "truncations", "infos"))
+        for value in (None, False)
+    ),
+    (at(4, lambda c, r: r[4].update(ant_1=None)), ["info", "agent 'ant_1'", "dict", "None"]),
     (
         at(2, lambda c, r: r[0].update(ant_1=np.zeros(3, np.float32))),
         ["'ant_1'", "observation_space", "(2,)", "(3,)"],

@@ -459,20 +459,28 @@ BROKEN: dict[str, tuple[Any, list[object]]] = {
     "endless": (lambda g, p: p[2].update(robot_0=True), ["agent 'robot_0'", "after"]),
     "vanished": (lambda g, p: g.agents.remove("robot_0"), ["agent 'robot_0'", "without"]),
     "nan": (lambda g, p: p[1].update(robot_0=np.nan), ["agent 'robot_0'", "reward", "nan"]),
+    "unrewarded": (lambda g, p: p[1].update(robot_0=None), ["agent 'robot_0'", "reward", "None"]),
+    "blind": (lambda g, p: p[0].update(robot_0=None), ["agent 'robot_0'", "observation", "None"]),
+    "partly blind": (lambda g, p: p[0].update(robot_0={}), ["agent 'robot_0'", "observation", "'actions'"]),
+    "uninformed": (lambda g, p: p[4].update(robot_0=None), ["agent 'robot_0'", "info", "None"]),
+    "four": (lambda g, p: p.pop(), ["step", 5, 4]),
+    "no infos": (lambda g, p: p.__setitem__(4, None), ["step", "info", "dict", "None"]),
+    "one flag": (lambda g, p: p.__setitem__(2, False), ["step", "termination", "dict", "False"]),
 }
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_a_game_that_breaks_the_rules_is_told_so(how: str) -> None:
+@pytest.mark.parametrize("layout", [{}, {"layout": "flat", "maxima": 9, "illegal": "replace"}])
+def test_a_game_that_breaks_the_rules_is_told_so(how: str, layout: dict[str, Any]) -> None:
     breakage, facts = BROKEN[how]
 
     class Broken(Arena):
         def step(self, actions: Any) -> Any:
-            parts = super().step(actions)
+            parts = list(super().step(actions))
             breakage(self, parts)
-            return parts
+            return tuple(parts)
 
-    env = ez.to_pettingzoo(Broken("rr", danger=0.0))
+    env = ez.to_pettingzoo(Broken("rr", danger=0.0), **layout)
     env.reset(seed=0)
     with raises(ez.ObservationError, "arena_v0", *facts):
         env.step(sampled(env))

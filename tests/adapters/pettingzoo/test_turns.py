@@ -249,3 +249,58 @@ def test_agents_with_a_seat_go_at_different_times_and_their_lanes_are_empty_then
         assert info["inactive"][over].all()
     assert lonely > 5
     venv.close()
+
+
+class ReusedAuction(Auction):
+    """All observations are one array, and the infos hold a list that a reset empties."""
+
+    def __init__(self, length: int = 20) -> None:
+        super().__init__(length)
+        self.seen, self.prices = np.zeros(2, np.float32), list[float]()
+
+    def _tell(self) -> None:
+        super()._tell()
+        self.prices.append(self.price)
+        self.seen[0] = self.price
+        for info in self.infos.values():
+            info["prices"] = self.prices
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        self.prices.clear()
+        super().reset(seed, options)
+
+    def observe(self, agent: str) -> np.ndarray:
+        self.seen[:] = super().observe(agent)
+        return self.seen
+
+
+class CopiedAuction(ReusedAuction):
+    """The same game in fresh objects."""
+
+    def _tell(self) -> None:
+        super()._tell()
+        for info in self.infos.values():
+            info["prices"] = list(self.prices)
+
+    def observe(self, agent: str) -> np.ndarray:
+        return super().observe(agent).copy()
+
+
+@pytest.mark.parametrize("opponents", [{}, {"bidder_1": "random"}])
+def test_a_game_may_reuse_its_objects(opponents: dict[str, Any]) -> None:
+    histories = []
+    for kind in (CopiedAuction, ReusedAuction):
+        venv = ez.from_pettingzoo(kind, view=ez.views.Vector(), opponents=opponents)
+        rng, history, ends = np.random.default_rng(0), list[Any](), 0
+        batch, info = venv.reset(seed=3)
+        for _ in range(80):
+            batch, _, _, _, info = venv.step(sample_actions(venv.single_action_space, batch, rng))
+            history.append(batch.entities["Vector"].values.tolist())
+            if "final_obs" in info:
+                ends += 1
+                history.append(info["final_obs"].entities["Vector"].values.tolist())
+                history.append([list(prices or ()) for prices in info["final_info"]["prices"]])
+        assert ends > 5
+        histories.append(history)
+        venv.close()
+    assert histories[0] == histories[1]

@@ -271,6 +271,19 @@ def test_a_game_must_ask_as_declared() -> None:
     failing(nobody, "'move'", "actions=")
 
 
+def test_a_hidden_entity_cannot_act() -> None:
+    @ez.program(entities=[Cat, Mouse], actions={"move": Move}, hidden=True)
+    def ghost(agent: Any) -> None:
+        cat, mouse = Cat(0.0), Mouse(1.0)
+        for hidden in ([mouse], [cat]):
+            agent.act(ez.Obs(cat, mouse, score=0, hidden=hidden), Move)
+
+    with ez.make_vec(ghost) as venv:
+        venv.reset(seed=0)
+        with raises(ez.WorkerError, "game 0", "ghost", "'move'", "hidden", "test_programs.py"):
+            venv.step(venv.action_space.sample())
+
+
 def test_scores_must_be_finite_numbers_and_there_must_be_some() -> None:
     def infinite(agent: Any) -> None:
         agent.act(ez.Obs(Cat(0.0), score=np.inf), Move)

@@ -7,6 +7,7 @@ import socket
 from contextlib import suppress
 from typing import Any
 
+import entitize as ez
 import pytest
 from entitize.adapters.programs import Limits, ListeningVectorEnv
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -182,3 +183,23 @@ def test_addresses_that_cannot_be_used_are_refused() -> None:
             ListeningVectorEnv(address, 1, SPACE)
     with raises(ValueError, "192.0.2.1"):
         ListeningVectorEnv("192.0.2.1:0", 1, SPACE, token="secret")
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [{"move": {"actors": [1]}}, {"move": {}}, {"aim": {"actors": [0], "actees": [2, 1]}}, {"aim": {}}],
+)
+def test_hidden_entities_cannot_act_or_be_selected(actions: Any) -> None:
+    kinds = {
+        "move": ez.Categorical(["LEFT", "RIGHT"]),
+        "aim": ez.SelectEntity(),
+        "go": ez.GlobalContinuous([0], [1]),
+    }
+    space = ez.EntitySpace({"Cat": ["x"], "Mouse": ["x"]}, ez.EntityActionSpace(kinds), hidden=True)
+    seen = {"entities": {"Cat": [[0]], "Mouse": [[1], [2]]}, "visible": {"Mouse": [0, 1]}, "type": "observe"}
+    with training(space=space) as trainer, hello(trainer) as game:
+        answer = ask(game, {**seen, "actions": actions, "score": 1})
+        assert answer["type"] == "error" and not answer["fatal"], "no network could choose"
+        assert "hidden" in answer["message"] and f"action '{next(iter(actions))}'" in answer["message"]
+        right = {"move": {"actors": [0, 2]}, "aim": {"actors": [2], "actees": [0]}, "go": {}}
+        assert ask(game, {**seen, "actions": right, "score": 1})["type"] == "act"
