@@ -178,10 +178,11 @@ def _environment_of(run: Path | None, chosen: MicroRTSEvalArguments) -> EnvConfi
 
 
 def _options_of(env: EnvConfig, chosen: MicroRTSEvalArguments) -> dict[str, Any]:
-    """Return all options of the games: those of training, changed by the command."""
+    """Return all options of the games: those of training, changed by the command; bots search in full."""
     seen = {part.name for part in fields(Options)}
     trained = {name: value for name, value in env.kwargs.items() if name in seen}
-    return asdict(check_options({**trained, "max_steps": chosen.max_steps, **chosen.options}))
+    usual = {"search_iterations": None, "max_steps": chosen.max_steps}
+    return asdict(check_options({**trained, **usual, **chosen.options}))
 
 
 def _check_same_options(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:

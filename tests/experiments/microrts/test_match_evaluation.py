@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from entitize.cli import main
 from entitize.experiments.microrts import MatchJob, MatchPlayer, PlayedMatches
+from entitize.experiments.microrts.match_plan import MicroRTSEvalArguments, make_plan
 
 Run = Callable[..., tuple[int, str, str]]
 BOARD = "basesWorkers8x8"
@@ -237,6 +238,16 @@ def test_runs_of_other_games_are_told(entitize: Run, trained: Path, tmp_path: Pa
     assert code == 2 and "(give --map, and with --options" in err
     code, _, err = entitize("eval", "microrts", tmp_path, "--map", BOARD)
     assert (code, err) == (2, f"entitize: run {tmp_path} has written no checkpoint yet\n")
+
+
+def test_a_bot_that_searched_less_in_training_searches_in_full(fighter: Path, tmp_path: Path) -> None:
+    shutil.copytree(fighter, tmp_path / "run")
+    config = tmp_path / "run" / "config.yaml"
+    config.write_text(config.read_text().replace("  kwargs:\n", "  kwargs:\n    search_iterations: 5\n", 1))
+    plan = make_plan(MicroRTSEvalArguments(tmp_path / "run"))
+    assert plan.settings.options["search_iterations"] is None
+    plan = make_plan(MicroRTSEvalArguments(tmp_path / "run", options={"search_iterations": 9}))
+    assert plan.settings.options["search_iterations"] == 9
 
 
 def test_a_run_in_the_gymnasium_id_is_played_on_its_map(entitize: Run, fighter: Path, tmp_path: Path) -> None:
