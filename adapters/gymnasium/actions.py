@@ -14,6 +14,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ...envs import ActionSpace, GlobalCategorical, GlobalContinuous, ObservationError
+from ...envs.errors import REPLACED_OBSERVATIONS
 from .entity_actions import ActionPart, Choices, entity_actions
 from .views.batches import pick
 from .views.per_entity import PerEntity
@@ -65,6 +66,11 @@ def take_apart(
             env,
         )
     where = "".join(f"[{key!r}]" for key in path)
+    if isinstance(space, ActionSpace):
+        raise ViewError(
+            f"{env}: action_space{where}: expected an action of Gymnasium, got {space!r} of an entity"
+            f" environment. {REPLACED_OBSERVATIONS}"
+        )
     raise ViewError(
         f"{env}: action_space{where}: expected Discrete, Box or composite actions, got {space}, which has"
         " no fixed set of choices. Add a gymnasium.wrappers.TransformAction"
