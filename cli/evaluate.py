@@ -24,7 +24,8 @@ from ..experiments import (
     parse,
     settings_of,
 )
-from ..trainers import Actor, EpisodeResults, bootstrap_interval, evaluate, thread_count
+from ..experiments.errors import user_errors
+from ..trainers import Actor, EpisodeResults, RunLockedError, bootstrap_interval, evaluate, thread_count
 from .agent_flags import AgentFlags
 
 
@@ -58,7 +59,8 @@ def main(arguments: Sequence[str]) -> None:
         # With the packages that draw, which other evaluations do without.
         from ..experiments.microrts import MicroRTSEvalArguments, evaluate_matches
 
-        evaluate_matches(parse(MicroRTSEvalArguments, "eval microrts", arguments[1:]))
+        with user_errors(RunLockedError):
+            evaluate_matches(parse(MicroRTSEvalArguments, "eval microrts", arguments[1:]))
         return
     chosen = parse(EvalArguments, "eval", arguments)
     config, settings = chosen.read()

@@ -20,7 +20,7 @@ from .actions.array_checks import array_problem
 from .actor_check import acting, check_actors, check_visible
 from .batch.batch_actions import illegal_actions, sample_actions
 from .batch.entity_batch import EntityBatch, batch_observations
-from .errors import ActionError, ConformanceError, ObservationError
+from .errors import REPLACED_OBSERVATIONS, ActionError, ConformanceError, ObservationError
 from .gymnasium_checks import check_with_gymnasium
 from .returned import env_name, tuple_words
 from .spaces import EntitySpace
@@ -130,7 +130,9 @@ class _Subject(ABC):
     def check_spaces(self) -> None:
         """The spaces must be entity spaces that belong together."""
         if not isinstance(self.space, EntitySpace):
-            self.fail(f"observation space: expected an EntitySpace, got {self.space!r}")
+            replaced = isinstance(self.action_space, EntityActionSpace)
+            hint = f". {REPLACED_OBSERVATIONS}" if replaced else ""
+            self.fail(f"observation space: expected an EntitySpace, got {self.space!r}{hint}")
         if not isinstance(self.action_space, EntityActionSpace):
             self.fail(f"action space: expected an EntityActionSpace, got {self.action_space!r}")
         if self.space.actions != self.action_space:

@@ -13,6 +13,7 @@ from .batch.resolve import Observation, ResolvedObservation, Resolver
 from .errors import ObservationError, reset_needed
 from .returned import LARGEST_REWARD, check_has_spaces, step_values
 from .spaces import EntitySpace
+from .spaces.changes import ADVICE, space_changes
 
 Transition = tuple[Observation, float, bool, bool, dict[str, Any]]
 
@@ -55,7 +56,8 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
         ObservationError: an observation that the space does not allow, naming the env class and the entity
             type, feature or action: an unknown type or action, a wrong number of features, NaN or infinity,
             ids that repeat or are too few, an actor or actee that does not exist, a mask of the wrong shape
-            or one that allows an actor nothing; or a reward that is no finite number in float32.
+            or one that allows an actor nothing; a reward that is no finite number in float32; or spaces that
+            differ from those of the first episode.
         ActionError: an action that the last observation does not allow, naming the env class, action, actor
             and what was allowed. The env has not moved.
         gymnasium.error.ResetNeeded: `step` before the first `reset` or after the end of an episode.
@@ -66,6 +68,7 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
 
     _resolved: ResolvedObservation | None = None  # the last observation of the running episode
     _resolver: Resolver | None = None
+    _episode = 0  # of this environment, counted from 1
 
     @abstractmethod
     def _reset(self, options: dict[str, Any]) -> Observation:
@@ -81,6 +84,7 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
         """Start an episode; a seed restarts the environment's random numbers."""
         super().reset(seed=seed)
         self._resolved = None
+        self._episode += 1
         observation = self._reset({} if options is None else options)
         return self._observe("_reset", observation), {}
 
@@ -105,6 +109,8 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
         if self._resolver is None:
             self._prepare()
         assert self._resolver is not None
+        if self.observation_space is not self._resolver.space:
+            self._check_same_space(method)
         if not isinstance(observation, Observation):
             where = f"{type(self).__name__}.{method}"
             got = observation if observation is None else type(observation).__name__
@@ -136,3 +142,14 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
                 f" got {self.action_space!r}"
             )
         self._resolver = Resolver(self.observation_space, name)
+
+    def _check_same_space(self, method: str) -> None:
+        """Check a space that was set after the first reset: others have read the first one."""
+        assert self._resolver is not None
+        before, after = self._resolver.space, self.observation_space
+        if after != before:
+            raise ObservationError(
+                f"{type(self).__name__}.{method}: episode {self._episode}: observation_space differs from"
+                f" that of the first episode: {space_changes(before, after)}. {ADVICE}"
+            )
+        self._resolver.space = after

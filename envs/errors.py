@@ -15,6 +15,13 @@ __all__ = ["ActionError", "ConformanceError", "ObservationError", "WorkerError"]
 
 Options = TypeVar("Options")
 
+#: What to do about an entity environment whose observations a wrapper replaced.
+REPLACED_OBSERVATIONS = (
+    "A wrapper replaced the observations of an entity environment. Remove it (FlattenObservation, for"
+    " example): networks read entities as they are. For one flat array, use"
+    " entitize.to_gymnasium(env, 'flat', maxima=…) in its place"
+)
+
 
 class ObservationError(ValueError):
     """An environment returned an observation that its space does not allow, or other values than it must."""

@@ -14,6 +14,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ...envs import ActionSpace, GlobalCategorical, GlobalContinuous, ObservationError
+from ...envs.errors import REPLACED_OBSERVATIONS
 from .entity_actions import ActionPart, Choices, entity_actions
 from .views.batches import pick
 from .views.per_entity import PerEntity
@@ -65,6 +66,11 @@ def take_apart(
             env,
         )
     where = "".join(f"[{key!r}]" for key in path)
+    if isinstance(space, ActionSpace):
+        raise ViewError(
+            f"{env}: action_space{where}: expected an action of Gymnasium, got {space!r} of an entity"
+            f" environment. {REPLACED_OBSERVATIONS}"
+        )
     raise ViewError(
         f"{env}: action_space{where}: expected Discrete, Box or composite actions, got {space}, which has"
         " no fixed set of choices. Add a gymnasium.wrappers.TransformAction"
@@ -73,7 +79,13 @@ def take_apart(
 
 def _flags(mask: Any, shape: tuple[int, int], name: str, place: str) -> NDArray[np.bool_]:
     # Merged infos hold lists as objects.
-    array = np.asarray(mask.tolist() if isinstance(mask, np.ndarray) and mask.dtype == object else mask)
+    rows = mask.tolist() if isinstance(mask, np.ndarray) and mask.dtype == object else mask
+    try:
+        array = np.asarray(rows)
+    except ValueError as error:
+        raise ObservationError(
+            f"{place}: mask of action {name!r}: expected length {shape[1:]}, got {[*map(_shape, rows)]}"
+        ) from error
     if array.shape != shape:
         raise ObservationError(
             f"{place}: mask of action {name!r}: expected length {shape[1:]}, got {array.shape[1:]}"
@@ -154,8 +166,56 @@ def _check_parts(lane: Any, keys: Collection[Any], place: str) -> None:
                 f"{place}: expected masks of the actions {list(keys)}, got one of the unknown action"
                 f" {unknown[0]!r}"
             )
-    elif not isinstance(lane, Sequence | np.ndarray) or len(lane) != len(keys):
-        raise ObservationError(f"{place}: expected a mask (or None) for each of {list(keys)}, got {lane!r}")
+        return
+    expected = f"{place}: expected a mask (or None) for each of the parts {list(keys)}"
+    if not isinstance(lane, Sequence | np.ndarray) or isinstance(lane, str):
+        raise ObservationError(f"{expected}, got {lane!r}")
+    if len(lane) != len(keys):
+        missing = [*keys][len(lane) :]
+        rest = f", none for {missing}. Give None where all is allowed" if missing else ""
+        raise ObservationError(f"{expected}, got {len(lane)} masks{rest}")
+
+
+def masks_of(
+    part: ActionPart, mask: Any, there: NDArray[np.bool_], place: str
+) -> dict[str, NDArray[np.bool_]]:
+    """Return `part.masks` for the lanes (B,) that are `there`; in the others everything is allowed."""
+    if not there.any():
+        return {}
+    some = mask if there.all() else _lanes(mask, there)
+    if isinstance(some, list) and all(isinstance(lane, np.ndarray) for lane in some):
+        some = np.stack(some) if len({lane.shape for lane in some}) == 1 else some
+    flags = part.masks(some, int(there.sum()), place)
+    if there.all():
+        return flags
+    whole = {name: np.ones((len(there), *rows.shape[1:]), bool) for name, rows in flags.items()}
+    for name, rows in flags.items():
+        whole[name][there] = rows
+    return whole
+
+
+def _lanes(mask: Any, there: NDArray[np.bool_]) -> Any:
+    """Return the masks of some lanes, from all lanes' merged masks."""
+    if isinstance(mask, Mapping):
+        return {key: None if part is None else _lanes(part, there) for key, part in mask.items()}
+    if isinstance(mask, np.ndarray):
+        return mask[there]
+    return [part for part, is_there in zip(mask, there, strict=True) if is_there]
+
+
+def _part_of(mask: Any, key: Any, batch_size: int) -> tuple[Any, NDArray[np.bool_]]:
+    """Return the masks of one part, and the lanes (B,) that have one.
+
+    Merged infos keep a part's lanes under "_" and its name, and None for the others in an array of objects.
+    """
+    if isinstance(mask, Mapping):
+        inner, there = mask.get(key), mask.get(f"_{key}", True)
+    else:
+        inner, there = [lane.get(key) if isinstance(lane, Mapping) else lane[key] for lane in mask], True
+    there = np.broadcast_to(inner is not None and there, batch_size)
+    if isinstance(inner, list) or (isinstance(inner, np.ndarray) and inner.dtype == object):
+        there = there & [lane is not None for lane in inner]
+    return inner, there
 
 
 class _Discrete(ActionPart):
@@ -205,17 +265,21 @@ class _Several(ActionPart):
         if not isinstance(mask, np.ndarray) or mask.dtype == object:
             for lane in mask:
                 _refuse_joint(_shape(lane), self.counts, shape, self.name, place)
-            rows = [np.concatenate([np.ravel(part) for part in lane]) for lane in mask]
-            wrong = {len(row) for row in rows} - {sum(self.counts)}
-            if wrong:
-                raise ObservationError(
-                    f"{place}: masks of action {self.name!r}: expected {sum(self.counts)} entries,"
-                    f" got {min(wrong)}"
-                )
-            mask = np.stack(rows)
+                self._check_lengths(lane, place)
+            mask = np.stack([np.concatenate([np.ravel(part) for part in lane]) for lane in mask])
         mask = _flat(mask, self.counts, shape, self.name, place)
         flags = _flags(mask, (batch_size, sum(self.counts)), self.name, place)
         return dict(zip(self.names, np.split(flags, np.cumsum(self.counts)[:-1], 1), strict=True))
+
+    def _check_lengths(self, lane: Any, place: str) -> None:
+        """Check that a lane has all choices in a row, or a mask for each number (or row of numbers)."""
+        lengths = [np.size(part) for part in lane]
+        whole = sum(lengths) == sum(self.counts)
+        if not whole or (len(lengths) == len(self.counts) and lengths != self.counts):
+            raise ObservationError(
+                f"{place}: masks of action {self.name!r}: expected a mask for each of {list(self.names)}, of"
+                f" {self.counts} entries ({sum(self.counts)} together), got {lengths} ({sum(lengths)})"
+            )
 
 
 class _Box(ActionPart):
@@ -267,19 +331,20 @@ class _Composite(ActionPart):
         for lane in [mask] if isinstance(mask, Mapping) else mask:
             _check_parts(lane, self.parts, place)
         for key, part in self.parts.items():
-            if isinstance(mask, Mapping):
-                inner = mask.get(key)
-            else:
-                inner = [lane.get(key) if isinstance(lane, Mapping) else lane[key] for lane in mask]
-            if inner is not None and not (isinstance(inner, list) and any(lane is None for lane in inner)):
-                arrays = isinstance(inner, list) and all(isinstance(lane, np.ndarray) for lane in inner)
-                flags.update(part.masks(np.stack(inner) if arrays else inner, batch_size, place))
+            inner, there = _part_of(mask, key, batch_size)
+            flags.update(masks_of(part, inner, there, f"{place}[{key!r}]"))
         return flags
 
     def _split(self, mask: NDArray[Any], batch_size: int, place: str) -> dict[str, NDArray[np.bool_]]:
         """Of one array (B, sum of C) over all categorical actions, or with a row for each of them."""
         counts = {n: a.mask_columns for n, a in self.names.items() if not a.is_continuous}
         mask = _flat(mask, [*counts.values()], (len(counts),), "/".join(counts), place)
+        if mask.shape[1:] != (sum(counts.values()),):
+            raise ObservationError(
+                f"{place}: expected an array of length {(sum(counts.values()),)}, the masks of all parts"
+                f" ({counts}) in a row, got {mask.shape[1:]}. Where only some have one, give a dict of"
+                " masks by part, or a tuple with None for the others"
+            )
         flags = _flags(mask, (batch_size, sum(counts.values())), "/".join(counts), place)
         return dict(zip(counts, np.split(flags, np.cumsum(list(counts.values()))[:-1], 1), strict=True))
 

@@ -17,8 +17,9 @@ from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
 from ...envs import ActionError, ActionSpace, EntitySpace, ObservationError, PaddedLayout, batch_observations
+from ...envs.actions import EntityActionSpace
 from ...envs.actions.array_checks import MOST_ENTITIES
-from ...envs.errors import one_of, reset_needed
+from ...envs.errors import REPLACED_OBSERVATIONS, one_of, reset_needed
 from ...envs.returned import env_name
 from ...envs.spaces import PaddedSpace
 from .flattening import FlatActions, flat_masks, observation_paths, padded_action, part_at, renamed_keys
@@ -46,9 +47,9 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
         gymnasium.Wrapper.__init__(self, env)
         self._name = env_name(env)
         if not isinstance(env.observation_space, EntitySpace):
-            raise TypeError(
-                f"{self._name}: expected an entity environment, got observations of {env.observation_space}"
-            )
+            hint = f". {REPLACED_OBSERVATIONS}" if isinstance(env.action_space, EntityActionSpace) else ""
+            got = f"{env.observation_space}{hint}"
+            raise TypeError(f"{self._name}: expected an entity environment, got observations of {got}")
         one_of(f"{self._name}: illegal", illegal, ("error", "replace"))
         self._space: EntitySpace = env.observation_space
         self._illegal = illegal

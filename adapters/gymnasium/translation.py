@@ -26,7 +26,7 @@ from ...envs import (
 from ...envs.batch.batch_actions import ragged_orders
 from ...envs.errors import one_of
 from ...ragged import RaggedArray
-from .actions import take_apart
+from .actions import masks_of, take_apart
 from .views.auto import auto
 from .views.batches import pick
 from .views.known import known
@@ -201,16 +201,8 @@ class SpaceTranslation:
         self, mask: Any, batch_size: int, present: NDArray[np.bool_] | None
     ) -> dict[str, NDArray[np.bool_]]:
         place = f"{self.env_name}: {MASK}"
-        if present is None or present.all():
-            return self._part.masks(mask, batch_size, place)
-        if not present.any():
-            return {}
-        some = self._part.masks(_lanes(mask, present), int(present.sum()), place)
-        flags = {}
-        for name, rows in some.items():
-            flags[name] = np.ones((batch_size, *rows.shape[1:]), bool)
-            flags[name][present] = rows
-        return flags
+        there = np.ones(batch_size, bool) if present is None else present
+        return masks_of(self._part, mask, there, place)
 
     # -- actions --------------------------------------------------------------------------------------------
 
@@ -287,27 +279,24 @@ def _action_mask(action: ActionSpace, flags: NDArray[np.bool_] | None, batch_siz
     return ActionMask(acting, acting.with_values(flags[possible]))
 
 
-def lift(mask: Any) -> Any:
+def lift(mask: Any, env_name: str) -> Any:
     """One environment's mask as a batch of one.
 
     Raises:
         ObservationError: it is None.
     """
     if mask is None:
-        raise ObservationError(f"{MASK}: expected a mask, got None. Leave it out where all is allowed")
+        raise ObservationError(
+            f"{env_name}: {MASK}: expected a mask, got None. Leave it out where all is allowed"
+        )
+    return _lifted(mask)
+
+
+def _lifted(mask: Any) -> Any:
     if isinstance(mask, Mapping):
-        return {key: lift(part) for key, part in mask.items()}
+        return {key: None if part is None else _lifted(part) for key, part in mask.items()}
     if isinstance(mask, list | tuple) and any(
         isinstance(part, list | tuple | np.ndarray | Mapping) for part in mask
     ):
         return [mask]
     return np.asarray(mask)[None]
-
-
-def _lanes(mask: Any, present: NDArray[np.bool_]) -> Any:
-    """The masks of some lanes, from all lanes' merged masks."""
-    if isinstance(mask, Mapping):
-        return {key: _lanes(part, present) for key, part in mask.items() if not key.startswith("_")}
-    if isinstance(mask, np.ndarray):
-        return mask[present]
-    return [part for part, there in zip(mask, present, strict=True) if there]

@@ -104,9 +104,9 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
     def _observe(self, observation: Any, info: dict[str, Any], ended: bool = False) -> dict[str, Any]:
         mask = None
         if self._translation.mask_method:
-            mask = lift(self.env.get_wrapper_attr("action_masks")())
+            mask = lift(self.env.get_wrapper_attr("action_masks")(), self._translation.env_name)
         elif self._translation.mask_in_info and MASK in info:
-            mask = lift(info[MASK])
+            mask = lift(info[MASK], self._translation.env_name)
         try:
             batched = stack(self._raw_space, [observation])
             sources: dict[str, list[Any]] = {"env": [self.env], "info": [info]}

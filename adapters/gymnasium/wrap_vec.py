@@ -183,9 +183,7 @@ class WrappedVectorEnv(EntityVectorEnv):
     ) -> EntityBatch:
         mask, present = None, None
         if self._translation.mask_method:
-            masks = self.venv.unwrapped.call("action_masks")  # type: ignore[attr-defined]
-            plain = all(isinstance(mask, np.ndarray) for mask in masks)
-            mask = np.stack(masks) if plain else list(masks)
+            mask = list(self.venv.unwrapped.call("action_masks"))  # type: ignore[attr-defined]
         elif self._translation.mask_in_info and MASK in info:
             mask, present = info[MASK], info.get(f"_{MASK}")
         sources = self._sources(info, range(self.num_envs))

@@ -13,9 +13,10 @@ from gymnasium.vector import AutoresetMode
 from ...ragged import RaggedArray
 from ..actions import EntityActionSpace
 from ..batch.entity_batch import EntityBatch, batch_observations
-from ..errors import WorkerError
+from ..errors import ObservationError, WorkerError
 from ..returned import step_values
 from ..spaces import EntitySpace
+from ..spaces.changes import ADVICE, space_changes
 from .infos import copied_info, lane_mask, merge_infos
 from .vector_env import EntityVectorEnv, StepResult
 
@@ -60,6 +61,7 @@ class ListVectorEnv(EntityVectorEnv):
         check_separate(self.envs)
         first = self.envs[0]
         self.num_envs = len(env_fns)
+        self._spaces = [env.observation_space for env in self.envs]
         self.single_observation_space = first.observation_space  # type: ignore[assignment]
         self.single_action_space = first.action_space  # type: ignore[assignment]
         self.metadata = {**first.metadata, "autoreset_mode": AutoresetMode.SAME_STEP, "final_obs": True}
@@ -80,6 +82,17 @@ class ListVectorEnv(EntityVectorEnv):
                 f" {first.action_space!r}, got {env.observation_space!r} with {env.action_space!r}"
             )
 
+    def _check_same_space(self, lane: int) -> None:
+        """Check that a reset kept the space that the environment had when it was made."""
+        env = self.envs[lane]
+        if env.observation_space is not self._spaces[lane]:
+            if env.observation_space != self.single_observation_space:
+                changes = space_changes(self.single_observation_space, env.observation_space)
+                raise ObservationError(
+                    f"observation_space differs from that before the reset: {changes}. {ADVICE}"
+                )
+            self._spaces[lane] = env.observation_space
+
     def _reset(
         self, seeds: list[int | None], options: dict[str, Any] | None
     ) -> tuple[EntityBatch, dict[str, Any]]:
@@ -87,6 +100,7 @@ class ListVectorEnv(EntityVectorEnv):
         for lane, (env, seed) in enumerate(zip(self.envs, seeds, strict=True)):
             try:
                 observation, info = env.reset(seed=seed, options=options)
+                self._check_same_space(lane)
             except Exception as error:
                 raise self._failure(lane, "reset", error) from error
             observations.append(observation)
@@ -110,6 +124,7 @@ class ListVectorEnv(EntityVectorEnv):
                     finals.append(observation)
                     final_infos[lane] = copied_info(info)
                     observation, info = env.reset()
+                    self._check_same_space(lane)
             except Exception as error:
                 raise self._failure(lane, "step", error) from error
             observations.append(observation)

@@ -7,6 +7,7 @@ import os
 import signal
 import traceback
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from types import TracebackType
@@ -15,8 +16,9 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ..errors import UserError
-from .match_plan import MicroRTSEvalArguments, make_plan
+from ...trainers import run_lock
+from ..errors import UserError, user_errors
+from .match_plan import MatchPlan, MicroRTSEvalArguments, make_plan
 from .match_scores import report, score_all
 from .matches import MatchJob, MatchPlayer, MatchSettings, PlayedMatches
 
@@ -144,9 +146,17 @@ def evaluate_matches(chosen: MicroRTSEvalArguments) -> None:
     """Play the games that are missing; print and write tables of all.
 
     Raises:
-        UserError: as `make_plan` and `play_jobs`; finished games are kept.
+        UserError: as `make_plan` and `play_jobs`; finished games are kept. Or the folder can't be used.
+        RunLockedError: another process writes into the folder.
     """
     plan = make_plan(chosen)
+    with ExitStack() as stack:
+        with user_errors(OSError):
+            stack.enter_context(run_lock(plan.out))
+        _play(chosen, plan)
+
+
+def _play(chosen: MicroRTSEvalArguments, plan: MatchPlan) -> None:
     results = plan.results()
     console = Console()
     workers = (os.cpu_count() or 1) if chosen.workers is None else chosen.workers

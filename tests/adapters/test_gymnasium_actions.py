@@ -313,6 +313,47 @@ def test_masks_of_the_wrong_length_are_named():
         wrap(Echo(Tuple((Discrete(2), Discrete(3))), np.ones(4))).reset()
 
 
+@pytest.mark.parametrize(
+    ("space", "masks"),
+    [
+        (Dict(a=Discrete(2), b=Discrete(3)), [{"a": np.array([1, 0])}, {"b": np.array([1, 0, 0])}, {}]),
+        (
+            Dict(a=Discrete(2), b=Discrete(3)),
+            [{"a": None, "b": np.array([1, 0, 0])}, {"a": np.array([1, 0])}],
+        ),
+        (Tuple((Discrete(2), Discrete(3))), [(None, np.array([1, 0, 0])), (np.array([1, 0]), None)]),
+        (Dict(a=MultiDiscrete([2, 3])), [{"a": (np.array([1, 0]), np.array([1, 0, 0]))}, {}]),
+        (Dict(a=Dict(b=Discrete(2))), [{"a": {"b": np.array([1, 0])}}, {"a": {}}, {}]),
+    ],
+)
+def test_lanes_may_mask_different_parts(space, masks):
+    """A part without a mask allows everything in that lane, and in no other."""
+    single = [wrap(Echo(space, mask)).reset()[0]["actions"] for mask in masks]
+    batch, _ = wrap_vec(SyncVectorEnv([lambda m=m: Echo(space, m) for m in masks])).reset()
+    for name, action in batch.actions.items():
+        assert action.actors.lengths.tolist() == [1] * len(masks), name
+        assert action.mask.values.tolist() == [seen[name]["mask"][0].tolist() for seen in single], name
+        assert action.mask.values.any(1).all() and not action.mask.values.all(), name
+
+
+def test_masks_of_some_parts_only_name_those_that_are_missing():
+    two, three = np.ones(2), np.ones(3)
+    pair = Tuple((Discrete(2), Discrete(3)))
+    for space, mask, facts in (
+        (pair, (two,), ["action_mask", "[0, 1]", "got 1", "none for [1]"]),
+        (pair, two, ["action_mask", "{'0': 2, '1': 3}", "(5,)", "(2,)"]),
+        (Dict(a=pair), {"a": (two,)}, ["action_mask['a']", "[0, 1]", "none for [1]"]),
+        (Dict(a=MultiDiscrete([2, 3])), {"a": (three,)}, ["action_mask['a']", "a_0", "a_1", "[2, 3]", "[3]"]),
+        (MultiDiscrete([2, 3]), (three, two), ["action_mask", "[2, 3]", "[3, 2]"]),
+    ):
+        with raises(ObservationError, "Echo", *facts):
+            wrap(Echo(space, mask)).reset()
+        with raises(ObservationError, "Echo", *facts):
+            wrap_vec(SyncVectorEnv([lambda space=space, mask=mask: Echo(space, mask)] * 2)).reset()
+    with raises(ObservationError, "Echo", "action 'action'", "(3,)", "(2,)"):
+        wrap_vec(SyncVectorEnv([lambda n=n: Echo(Discrete(3), np.ones(n), "method") for n in (2, 3)])).reset()
+
+
 @pytest.mark.parametrize("where", ["info", "method", "observation"])
 @pytest.mark.parametrize(
     ("space", "form"),

@@ -177,3 +177,23 @@ def test_nobody_may_act_in_the_first_steps(kind):
             return ez.Observation({"Cat": np.float32(cats).reshape(-1, 1)}, actions={"act": mask()})
 
     ez.check_entity_env(Late(), num_steps=12)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        ez.check_entity_env,
+        ez.wrap,
+        lambda env: ez.wrap_vec(gymnasium.vector.SyncVectorEnv([lambda: env])),
+        lambda env: ez.make_vec(lambda: env, 1),
+        ez.to_gymnasium,
+    ],
+    ids=["check", "wrap", "wrap_vec", "make_vec", "to_gymnasium"],
+)
+@pytest.mark.parametrize("game", ["MultiSnake", "MineSweeper"])
+def test_flattened_entity_environments_name_what_takes_their_place(game, use):
+    flat = gymnasium.wrappers.FlattenObservation(ez.make(game))
+    with raises(
+        (ez.errors.ConformanceError, TypeError, ValueError), game, "FlattenObservation", "to_gymnasium"
+    ):
+        use(flat)

@@ -311,3 +311,62 @@ def test_features_are_real_numbers(wrong: Any) -> None:
         env.reset(options={"rows": [[value] for value in wrong]})
     with raises(ez.ObservationError, "Features", "globals", "number"):
         env.reset(options={"globals": wrong})
+
+
+class Levels(ez.EntityEnv):
+    """Sets new spaces in its third episode, or in its first."""
+
+    def __init__(
+        self, later: dict[str, list[str]], labels: tuple[str, ...] = ("l", "r"), episode: int = 3
+    ) -> None:
+        self.later, self.labels, self.episode, self.begun = later, labels, episode, 0
+        self.declare({"A": ["x"], "B": ["y"]}, ("l", "r"))
+
+    def declare(self, entities: dict[str, list[str]], labels: tuple[str, ...]) -> None:
+        self.action_space = ez.EntityActionSpace({"go": ez.GlobalCategorical(labels)})
+        self.observation_space = ez.EntitySpace(entities, self.action_space)
+
+    def _reset(self, options: dict[str, Any]) -> ez.Observation:
+        self.begun += 1
+        if self.begun == self.episode:
+            self.declare(self.later, self.labels)
+        return self._look()
+
+    def _step(self, actions: dict[str, Any]) -> Any:
+        return self._look(), 1.0, True, False, {}
+
+    def _look(self) -> ez.Observation:
+        entities = {name: np.ones((2, len(f))) for name, f in self.observation_space.entities.items()}
+        return ez.Observation(entities, actions={"go": ez.actions.GlobalCategoricalMask()})
+
+
+CHANGES: dict[str, tuple[dict[str, list[str]], tuple[str, ...], list[str]]] = {
+    "fewer types": ({"A": ["x"]}, ("l", "r"), ["['A', 'B']", "['A']"]),
+    "more types": ({"A": ["x"], "B": ["y"], "C": []}, ("l", "r"), ["['A', 'B']", "['A', 'B', 'C']"]),
+    "another order": ({"B": ["y"], "A": ["x"]}, ("l", "r"), ["['A', 'B']", "['B', 'A']"]),
+    "other features": ({"A": ["x"], "B": ["z"]}, ("l", "r"), ["'B'", "('y',)", "('z',)"]),
+    "other choices": ({"A": ["x"], "B": ["y"]}, ("l", "r", "s"), ["'go'", "'s'"]),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_spaces_that_change_between_episodes_are_refused(change: str) -> None:
+    later, labels, facts = CHANGES[change]
+    env = Levels(later, labels)
+    env.reset(seed=1)
+    env.reset()
+    with raises(ez.ObservationError, "Levels", "episode 3", "observation_space", *facts):
+        env.reset()
+    for episode in (1, 3):  # a vector environment reads the spaces before the first
+        lanes = ez.vector.ListVectorEnv([lambda episode=episode: Levels(later, labels, episode)])
+        with raises(ez.WorkerError, "env 0", "Levels", "observation_space", *facts):
+            batch, _ = lanes.reset(seed=1)
+            for _ in range(3):
+                batch, *_ = lanes.step(lanes.action_space.sample(mask=batch))
+
+
+def test_spaces_may_be_made_again_each_episode() -> None:
+    env = Levels({"A": ["x"], "B": ["y"]})
+    for _ in range(4):
+        observation, _ = env.reset(seed=1)
+        assert {name: len(rows) for name, rows in observation["entities"].items()} == {"A": 2, "B": 2}

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from entitize.datasets import DatasetError, DatasetWriter, EntityDataset, Steps
-from entitize.envs import batch_observations, sample_actions
+from entitize.envs import ActionMask, EntityBatch, batch_observations, sample_actions
 from entitize.policies import CheckpointError
 from entitize.ragged import RaggedArray
 from entitize.trainers.cloning import Demonstrations, FusedCloningLearner, TorchCloningLearner
@@ -363,6 +363,43 @@ def test_actions_that_masks_forbid_are_counted_and_may_be_dropped(tmp_path: Path
     parts = Demonstrations(dataset, illegal="drop", held_out=0.0)
     assert parts.dropped == {"Go": 5}
     assert parts.learned.tolist() == [1, 3, 5, 7, 9]
+
+
+@pytest.mark.parametrize("name", ["Move", "Attack", "Order", "End"])
+def test_actors_that_may_do_nothing_are_illegal(name: str, tmp_path: Path) -> None:
+    """A choice of 0 looks like the first allowed one where none is."""
+    dataset = random_dataset(tmp_path / "plays")
+    steps = dataset.gather(np.arange(len(dataset)))
+    part, chosen = steps.observations.actions[name], steps.actions[name]
+    mask = part.mask.with_values(part.mask.values.copy())
+    rows = np.flatnonzero(part.actors.lengths)[2:5]
+    for row in rows[1:]:  # for `Attack` the choice has to be an entity that was there to be selected
+        mask[row][:] = False
+    choices = chosen.with_values(chosen.values.copy())
+    for row in rows[1:]:
+        choices[row][:] = part.actees[row][0] if part.actees is not None else 0
+    actions = {**steps.observations.actions, name: ActionMask(part.actors, mask, part.actees)}
+    observations = EntityBatch(steps.observations.entities, steps.observations.globals, actions)
+    with DatasetWriter(tmp_path / "broken", SPACE) as writer:
+        writer.append(replace(steps, observations=observations, actions={**steps.actions, name: choices}))
+    broken = EntityDataset(tmp_path / "broken")
+    first = int(rows[1])
+    facts = (
+        str(broken.path),
+        f"2 of '{name}'",
+        f"step {first % 5} of episode {first // 5}",
+        "illegal='drop'",
+    )
+    with raises(DatasetError, *facts):
+        Demonstrations(broken)
+    usable = Demonstrations(broken, illegal="drop", held_out=0.0)
+    assert usable.dropped == {name: 2}
+    whole = Demonstrations(dataset, held_out=0.0)
+    assert usable.learned.tolist() == [row for row in whole.learned.tolist() if row not in rows[1:]]
+    net = ez.RogueNet(SPACE, SPACE.actions, d_model=8, n_layer=1, n_head=1)
+    minibatch = usable.gather(usable.learned)
+    log_probs = net.evaluate(minibatch.observations, minibatch.actions).log_probs
+    assert all(bool(values.isfinite().all()) for values in log_probs.values())
 
 
 def test_actions_without_actors_are_not_learned(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from dataclasses import replace
 from typing import Any
@@ -262,3 +263,34 @@ def test_a_learning_rate_on_the_device_changes_in_place() -> None:
     held = optimizer.param_groups[0]["lr"] = torch.tensor(0.1)
     set_learning_rate(optimizer, 0.25)
     assert optimizer.param_groups[0]["lr"] is held and float(held) == 0.25
+
+
+@pytest.mark.parametrize("microbatch_size", [None, 20])
+@pytest.mark.parametrize("part", ["head", "linear", "block"])
+def test_modules_that_are_replaced_learn(part: str, microbatch_size: int | None) -> None:
+    """After the trainer was made, and with an optimizer of the new parameters: as in torch."""
+    config = replace(CONFIG, microbatch_size=microbatch_size, target_kl=None)
+    trainers = [trainer_of(config, fixed_shapes) for fixed_shapes in (True, False)]
+    assert_same_training(*trainers, 1)
+    for trainer in trainers:
+        replace_module(trainer.policy, part)
+        trainer.optimizer = torch.optim.Adam(trainer.policy.parameters(), lr=0.003)
+    before = {name: weights.detach().clone() for name, weights in trainers[0].policy.named_parameters()}
+    assert_same_training(*trainers, 2)
+    assert trainers[0].policy.engine.name == "graphs"
+    same = [name for name, weights in trainers[0].policy.named_parameters() if weights.equal(before[name])]
+    assert not same
+
+
+def replace_module(net: Any, part: str) -> None:
+    torch.manual_seed(1)
+    if part == "head":
+        net.action_heads["move"] = copy.deepcopy(net.action_heads["move"])
+        torch.nn.init.normal_(net.action_heads["move"].proj.weight)
+    elif part == "linear":
+        net.action_heads["move"].proj = torch.nn.Linear(8, 4).double()
+    else:
+        block = net.policy_net.backbone.blocks[0]
+        block.mlp = copy.deepcopy(block.mlp)
+        for parameter in block.mlp.parameters():
+            torch.nn.init.normal_(parameter, std=0.1)

@@ -7,6 +7,8 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import torch
 from entitize.trainers import PPO, NonFiniteError, PPOConfig, Samples, read_metrics
 from entitize.trainers.ranks import Ranks
 
+import processes
 from facts import raises
 from waiting import PATIENCE, wait_until
 
@@ -30,22 +33,20 @@ TRAIN = (
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(ez.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
 
 
-def start(size: int, command: list[str]) -> list[subprocess.Popen[str]]:
-    """Start a process for each rank, as `torchrun` does."""
+@contextmanager
+def started(size: int, command: list[str]) -> Iterator[list[subprocess.Popen[str]]]:
+    """Start a process for each rank, as `torchrun` does. None is left at the end of the block."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     shared = {**ENVIRONMENT, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(size)}
-    return [
-        subprocess.Popen(
-            [sys.executable, *command],
-            env={**shared, "RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(size)
-    ]
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(
+                processes.started([sys.executable, *command], env={**shared, "RANK": str(rank)})
+            )
+            for rank in range(size)
+        ]
 
 
 TRAININGS: dict[str, dict[str, Any]] = {
@@ -78,9 +79,11 @@ def trainings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     for name in TRAININGS:
         (folder / name).mkdir()
-    for process in (*start(1, [str(PROGRAM), json.dumps(plan)]), *start(2, [str(PROGRAM), json.dumps(plan)])):
-        errors = process.communicate(timeout=PATIENCE)[1]
-        assert process.returncode == 0, errors
+    command = [str(PROGRAM), json.dumps(plan)]
+    with started(1, command) as alone, started(2, command) as two:
+        for process in (*alone, *two):
+            errors = process.communicate(timeout=PATIENCE)[1]
+            assert process.returncode == 0, errors
     return folder
 
 
@@ -106,30 +109,31 @@ def test_two_ranks_learn_what_one_process_does(training: str, trainings: Path) -
 
 def test_ranks_with_other_options_are_refused(tmp_path: Path) -> None:
     options = {"folder": str(tmp_path), "game": "MultiSnake", "lanes": 4, "updates": 1}
-    processes = start(2, [str(PROGRAM), json.dumps([{**options, "learning_rate": [0.001, 0.01]}])])
-    for process in processes:
-        errors = process.communicate(timeout=PATIENCE)[1]
-        assert process.returncode
-        assert all(word in errors for word in ("rank 1", "learning_rate", "0.001", "0.01")), errors
+    with started(2, [str(PROGRAM), json.dumps([{**options, "learning_rate": [0.001, 0.01]}])]) as ranks:
+        for process in ranks:
+            errors = process.communicate(timeout=PATIENCE)[1]
+            assert process.returncode
+            assert all(word in errors for word in ("rank 1", "learning_rate", "0.001", "0.01")), errors
 
 
 def test_environments_that_cannot_be_divided_are_refused(tmp_path: Path) -> None:
-    for process in start(2, [*TRAIN, "--env.num-envs", "3", "--run", str(tmp_path / "run")]):
-        errors = process.communicate(timeout=PATIENCE)[1]
-        assert process.returncode == 2
-        assert "num_envs" in errors and "multiple of the 2 ranks" in errors, errors
+    with started(2, [*TRAIN, "--env.num-envs", "3", "--run", str(tmp_path / "run")]) as ranks:
+        for process in ranks:
+            errors = process.communicate(timeout=PATIENCE)[1]
+            assert process.returncode == 2
+            assert "num_envs" in errors and "multiple of the 2 ranks" in errors, errors
     assert not (tmp_path / "run").exists()
 
 
 def test_torchrun_trains_a_run_that_one_process_resumes(tmp_path: Path) -> None:
     run = tmp_path / "run"
     command = [*TORCHRUN, *TRAIN[2:], "--run", str(run), "--ppo.total-timesteps", "64"]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE)
+    done = processes.run(command, env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("environments of 2 ranks") == 1, "rank 0 alone speaks"
     assert [line["step"] for line in read_metrics(run / "metrics.jsonl")] == [32, 64]
     command = [sys.executable, "-m", "entitize", "train", "--resume", str(run), "--ppo.total-timesteps", "96"]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE)
+    done = processes.run(command, env=ENVIRONMENT)
     assert done.returncode == 0 and "resumed at step 64" in done.stdout, done.stderr
     assert [line["step"] for line in read_metrics(run / "metrics.jsonl")] == [32, 64, 96]
     ez.load_agent(run)
@@ -138,19 +142,19 @@ def test_torchrun_trains_a_run_that_one_process_resumes(tmp_path: Path) -> None:
 def test_a_rank_that_is_killed_ends_the_others_and_the_run_resumes(tmp_path: Path) -> None:
     run = tmp_path / "run"
     options = ("--ppo.total-timesteps", "1000000000", "--ppo.checkpoint-interval", "32")
-    first, second = start(2, [*TRAIN, "--run", str(run), *options])
-    wait_until(lambda: first.poll() is not None or list(run.glob("checkpoints/step_*")))
-    assert first.poll() is None, first.communicate()
-    second.kill()
-    second.communicate()
-    errors = first.communicate(timeout=PATIENCE)[1]
+    with started(2, [*TRAIN, "--run", str(run), *options]) as (first, second):
+        wait_until(lambda: first.poll() is not None or list(run.glob("checkpoints/step_*")))
+        assert first.poll() is None, first.communicate()
+        second.kill()
+        second.communicate()
+        errors = first.communicate(timeout=PATIENCE)[1]
     assert first.returncode == 2
     assert "rank 0 of 2: another rank ended or hangs" in errors and "--resume" in errors, errors
     assert "Traceback" not in errors, errors
     step = read_metrics(run / "metrics.jsonl")[-1]["step"]
-    processes = start(2, [*TRAIN[:3], "--resume", str(run), "--ppo.total-timesteps", str(step + 32)])
-    outputs = [process.communicate(timeout=PATIENCE) for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], outputs
+    with started(2, [*TRAIN[:3], "--resume", str(run), "--ppo.total-timesteps", str(step + 32)]) as ranks:
+        outputs = [process.communicate(timeout=PATIENCE) for process in ranks]
+        assert [process.returncode for process in ranks] == [0, 0], outputs
     assert "resumed at step" in outputs[0][0] and not outputs[1][0], outputs
     assert read_metrics(run / "metrics.jsonl")[-1]["step"] >= step
 

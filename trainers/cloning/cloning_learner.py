@@ -48,8 +48,18 @@ class TorchCloningLearner:
     """Makes gradient steps for any `Policy`; the definition of what `FusedCloningLearner` computes."""
 
     def __init__(self, policy: Policy, optimizer: Optimizer, config: BehaviorCloningConfig) -> None:
-        self.policy, self.optimizer, self.config = policy, optimizer, config
-        self.parameters = list(policy.parameters())
+        self.policy, self.config = policy, config
+        self.optimizer = optimizer
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """Moves the parameters at each step. One that is assigned may have those of replaced modules."""
+        return self._optimizer
+
+    @optimizer.setter
+    def optimizer(self, optimizer: Optimizer) -> None:
+        self._optimizer = optimizer
+        self.parameters = list(self.policy.parameters())
 
     def step(self, minibatch: Demonstration) -> Mapping[str, float]:
         """Make one gradient step; return its losses and the norm of its gradients.

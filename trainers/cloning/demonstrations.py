@@ -6,12 +6,13 @@ Shape alphabet: B steps, A actors of one action.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...datasets import DatasetError, EntityDataset, Steps
-from ...envs import ActionMask, EntityActionSpace, EntityBatch, MultiCategorical
+from ...envs import ActionMask, ActionSpace, EntityActionSpace, EntityBatch, MultiCategorical
 from ...ragged import RaggedArray
 from ..advantages import generalized_advantages
 from .cloning_config import Illegal
@@ -37,7 +38,8 @@ class Demonstration:
 class Demonstrations:
     """The decisions in a dataset, split by episodes.
 
-    Where an action was left out at a step, its actors are not learned from.
+    Where an action was left out at a step, its actors are not learned from. An actor that has a choice, but
+    whose mask allows none, is illegal: no policy has a probability for it.
 
     Args:
         dataset: the recorded play.
@@ -67,9 +69,10 @@ class Demonstrations:
         legal, self.dropped = _legal_rows(dataset)
         if self.dropped and illegal == "raise":
             found = ", ".join(f"{count} of {name!r}" for name, count in self.dropped.items())
+            episode, step = (dataset.column(name)[int(legal.argmin())] for name in ("episode", "step"))
             raise DatasetError(
-                f"{dataset.path}: actions that their masks forbid: {found}."
-                " Drop their steps with illegal='drop'"
+                f"{dataset.path}: actions that their masks forbid: {found}, the first at step {step} of"
+                f" episode {episode}. Drop their steps with illegal='drop'"
             )
         rows = dataset.decisions[legal[dataset.decisions]]
         if not len(rows):
@@ -127,10 +130,25 @@ def _legal_rows(dataset: EntityDataset) -> tuple[NDArray[np.bool_], dict[str, in
             replaced, _ = action.replace_illegal(values, part)
             differs = replaced != values
             wrong[owner[differs.any(tuple(range(1, differs.ndim)))]] = True
+            wrong |= _without_choice(action, replaced, part)
             dropped[name] += int(wrong.sum())
             legal[first : first + len(steps)] &= ~wrong
         first += len(steps)
     return legal, {name: count for name, count in dropped.items() if count}
+
+
+def _without_choice(action: ActionSpace, first: NDArray[Any], part: ActionMask) -> NDArray[np.bool_]:
+    """Return the steps (B,) with an actor that may do nothing, given the first allowed choices (A,)."""
+    found = np.zeros(len(part.actors), bool)
+    if not action.replace_illegal(first, part)[1]:
+        return found
+    choices = part.actors.with_values(first)
+    for step in np.flatnonzero(choices.lengths):
+        one = slice(step, step + 1)
+        actees = None if part.actees is None else part.actees[one]
+        mask = ActionMask(part.actors[one], part.mask[one], actees)
+        found[step] = action.replace_illegal(choices[step], mask)[1] > 0
+    return found
 
 
 def _returns(dataset: EntityDataset, gamma: float) -> NDArray[np.float32]:

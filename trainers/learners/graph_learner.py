@@ -25,6 +25,7 @@ from ...policies.engines.graphs import (
     Sizes,
     Staging,
     StaticEvaluation,
+    StaticForm,
 )
 from ...policies.rogue_net import RogueNet
 from ..config import PPOConfig
@@ -48,19 +49,25 @@ class GraphLearner(TorchLearner):
 
     policy: RogueNet
     is_whole: bool  # a graph holds the whole step
+    _forms = 0  # that were used, with the present one
 
     def __init__(
         self, policy: RogueNet, optimizer: Optimizer, config: PPOConfig, ranks: Ranks = ALONE
     ) -> None:
-        self.form = policy.static_form(cast(Precision, config.precision))
+        self._use(policy.static_form(cast(Precision, config.precision)))
         super().__init__(policy, optimizer, config, ranks)
-        self._names = list(self.form.heads)
-        self._capacities = Capacities()
-        self._staging = Staging(self.form.device)
-        self._packings = Recent[Packing]()
-        self._with_gradients = Recent[list[nn.Parameter]]()  # the parameters that get gradients
         #: Those of an update that an error ended are dropped with it.
         self._unread: list[ref[_Numbers]] = []
+
+    def _use(self, form: StaticForm) -> None:
+        """Compute with `form`, whose arrays and parameters may be others than those of the last one."""
+        self.form = form
+        self._forms += 1
+        self._names = list(form.heads)
+        self._capacities = Capacities()
+        self._staging = Staging(form.device)
+        self._packings = Recent[Packing]()
+        self._with_gradients = Recent[list[nn.Parameter]]()  # the parameters that get gradients
 
     @property
     def optimizer(self) -> Optimizer:
@@ -70,6 +77,7 @@ class GraphLearner(TorchLearner):
     @optimizer.setter
     def optimizer(self, optimizer: Optimizer) -> None:
         self._optimizer = optimizer
+        self.parameters = list(self.policy.parameters())
         is_fit = self.form.device.type == "cpu" or is_capturable(optimizer)
         self.is_whole = is_fit and self.ranks.size == 1 and self.config.microbatch_size is None
         function = self._make_step if self.is_whole else self._differentiate
@@ -100,9 +108,16 @@ class GraphLearner(TorchLearner):
         return dict(zip(NUMBERS, numbers.tolist(), strict=True))
 
     def _is_ready(self) -> bool:
-        """Return False where torch has to compute: modules have changed, or parameters have hooks."""
+        """Return False where torch has to compute: modules compute otherwise, or parameters have hooks."""
         if self.policy.engine.name != "graphs":
             return False
+        form = self.policy.static_form(self.form.precision)
+        if form is not self.form:  # modules were replaced, or the network was moved, since the last step
+            is_moved = form.device != self.form.device
+            self._use(form)
+            self.parameters = list(self.policy.parameters())
+            if is_moved:
+                self.optimizer = self._optimizer  # makes graphs on the other device
         return not any(p._backward_hooks or p._post_accumulate_grad_hooks for p in self.parameters)
 
     def _run(self, part: Samples, counts: Counts, ent_coef: float) -> tuple[Capacity, Tensor]:
@@ -166,9 +181,14 @@ class GraphLearner(TorchLearner):
         return self._packings[capacity]
 
     def _token(self) -> Hashable:
-        """Identity of all that a graph holds on to: parameters, which of them learn, how the value's loss is
-        computed, and the optimizer's state, which is replaced when it is loaded."""
-        held = self.form.token(), tuple(p.requires_grad for p in self.parameters), self.config.clip_vloss
+        """Identity of all that a graph holds on to: form and parameters, which of them learn, how the value's
+        loss is computed, and the optimizer's state, which is replaced when it is loaded."""
+        held = (
+            self._forms,
+            self.form.token(),
+            tuple(p.requires_grad for p in self.parameters),
+            self.config.clip_vloss,
+        )
         if not self.is_whole:
             return held
         states = [self.optimizer.state.get(p, {}) for p in self.parameters]

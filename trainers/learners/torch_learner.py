@@ -30,8 +30,17 @@ class TorchLearner:
     ) -> None:
         self.policy, self.config, self.ranks = policy, config, ranks
         self.optimizer = optimizer
-        self.parameters = list(policy.parameters())
         self.frozen: Sequence[nn.Parameter] = ()
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """Moves the parameters at each step. One that is assigned may have those of replaced modules."""
+        return self._optimizer
+
+    @optimizer.setter
+    def optimizer(self, optimizer: Optimizer) -> None:
+        self._optimizer = optimizer
+        self.parameters = list(self.policy.parameters())
 
     def step(self, minibatch: Samples, ent_coef: float) -> Mapping[str, float]:
         """Make one gradient step; see `Learner.step`."""

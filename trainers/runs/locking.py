@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _NAME = ".lock"
@@ -22,6 +22,9 @@ class RunLockedError(RuntimeError):
 def run_lock(run: Path) -> Iterator[None]:
     """Create the folder `run` if it is missing, and lock it.
 
+    Where the block raises, a lock file that was not there before is removed: a folder that is refused stays
+    as it was.
+
     Raises:
         RunLockedError: it is locked already; the message names the process.
         OSError: the folder can't be created or written.
@@ -29,21 +32,46 @@ def run_lock(run: Path) -> Iterator[None]:
     path = run / _NAME
     try:
         run.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     except FileExistsError as error:
         raise NotADirectoryError(f"{run} is not a folder") from error
+    descriptor, is_new = _locked(path)
     try:
-        if not _take(descriptor):
-            raise RunLockedError(f"{run} is in use by {path.read_text().strip() or 'another process'}")
         os.ftruncate(descriptor, 0)
         os.lseek(descriptor, 0, os.SEEK_SET)
         os.write(descriptor, f"process {os.getpid()} on {platform.node()}\n".encode())
         try:
             yield
+        except BaseException:
+            if is_new:
+                with suppress(OSError):  # while it is locked: `_locked` makes another then
+                    path.unlink()
+            raise
         finally:
             _give_back(descriptor)  # a forked worker may hold the file open for longer than we do
     finally:
         os.close(descriptor)
+
+
+def _locked(path: Path) -> tuple[int, bool]:
+    """Open and lock the file at `path`; return its descriptor, and whether it was made.
+
+    Raises:
+        RunLockedError: it is locked already.
+    """
+    while True:
+        is_new = not path.exists()
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            if not _take(descriptor):
+                holder = os.read(descriptor, 1000).decode().strip()
+                raise RunLockedError(f"{path.parent} is in use by {holder or 'another process'}")
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), path.stat()):
+                    return descriptor, is_new
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # its holder removed it in between
 
 
 if sys.platform == "win32":

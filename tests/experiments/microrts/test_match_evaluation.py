@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import pytest
 from entitize.cli import main
 from entitize.experiments.microrts import MatchJob, MatchPlayer, PlayedMatches
 from entitize.experiments.microrts.match_plan import MicroRTSEvalArguments, make_plan
+from entitize.trainers import run_lock
 
 Run = Callable[..., tuple[int, str, str]]
 BOARD = "basesWorkers8x8"
@@ -168,6 +170,18 @@ def test_a_run_with_the_name_of_a_bot_plays_the_bot(entitize: Run, fighter: Path
     assert code == 0, err
     _, jobs = results(tmp_path / "passiveAI" / "eval_microrts")
     assert {(job.agent, job.bot) for job in jobs} == {(f"{tmp_path.name}/passiveAI", "passiveAI")}
+
+
+def test_one_command_writes_into_a_folder_at_a_time(entitize: Run, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = ("eval", "microrts", "--random", "--out", out)
+    with run_lock(out):
+        code, _, error = entitize(*command)
+    assert (code, f"{out} is in use by process {os.getpid()}" in error) == (2, True), error
+    assert [path.name for path in out.iterdir()] == [".lock"]
+    (tmp_path / "file").touch()
+    code, _, error = entitize(*command[:-1], tmp_path / "file")
+    assert code == 2 and f"{tmp_path / 'file'}" in error and "Traceback" not in error, error
 
 
 def test_an_interrupt_leaves_what_was_finished(

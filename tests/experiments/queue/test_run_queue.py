@@ -10,11 +10,14 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
+import pytest
 from entitize.cli import main
 from entitize.experiments import read_run_config
 from entitize.experiments.queue import LOCKED, RunQueue, TrainingJob, read_run, read_runs
@@ -236,3 +239,49 @@ def test_a_dead_process_holds_no_lock(tmp_path: Path) -> None:
     assert killed.returncode == -signal.SIGKILL
     with run_lock(tmp_path):
         assert process_of(tmp_path) == os.getpid()
+
+
+def test_a_folder_that_is_refused_stays_as_it_was(entitize: Run, trained: Path, tmp_path: Path) -> None:
+    card, done = tmp_path / "card", tmp_path / "done"
+    card.mkdir()
+    for path in (trained / "config.yaml", *next(trained.glob("checkpoints/*")).iterdir()):
+        shutil.copy(path, card)
+    shutil.copytree(trained, done, ignore=shutil.ignore_patterns(".lock", "checkpoints"))
+    for folder, fact in ((card, "expected a run folder, got a card"), (done, "checkpoint")):
+        before = sorted(folder.rglob("*"))
+        code, _, err = entitize("train", "--resume", folder, "--ppo.total-timesteps", 64)
+        assert code == 2 and fact in err, err
+        assert sorted(folder.rglob("*")) == before
+
+
+def test_a_lock_that_was_there_before_is_kept(tmp_path: Path) -> None:
+    with run_lock(tmp_path):
+        pass
+    for was_there in (True, False):
+        with pytest.raises(KeyError), run_lock(tmp_path):
+            raise KeyError
+        assert (tmp_path / ".lock").exists() is was_there
+        (tmp_path / ".lock").unlink(missing_ok=True)
+
+
+def test_a_lock_file_that_its_holder_removes_locks_nobody_else_out(tmp_path: Path) -> None:
+    """Threads that are refused remove the file that others have opened: one of them works at a time."""
+    inside, most, done = 0, 0, 0
+
+    def work() -> None:
+        nonlocal inside, most, done
+        while done < 300:
+            with suppress(RunLockedError, KeyError), run_lock(tmp_path):
+                inside += 1
+                most = max(most, inside)
+                time.sleep(0)
+                inside -= 1
+                done += 1
+                raise KeyError
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert most == 1 and done >= 300
