@@ -15,9 +15,6 @@ from typing import Any
 
 import pytest
 from entitize.trainers import PPO, MetricsError, PPOConfig, checkpoint_paths, read_metrics, step_of
-from entitize.trainers.runs.event_file import EventFile
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from torch.utils.tensorboard import SummaryWriter
 
 from facts import raises
 from waiting import wait_until
@@ -107,51 +104,6 @@ def test_metrics_that_do_not_fit_on_the_disk_end_training_and_leave_the_folder_w
     assert step_of(checkpoint_paths(tmp_path / "checkpoints")[-1]) == 144
     resumed = PPO(toy_policy(), toy_venv(4), CONFIG, tmp_path, resume=True)
     assert resumed.step == 144
-
-
-def test_a_disk_that_is_full_for_tensorboard_is_one_error(
-    toy_policy: Any, toy_venv: Any, tmp_path: Path
-) -> None:
-    """Its file is the longer one: `metrics.jsonl` still fits. pytest fails on errors in threads."""
-    trainer = PPO(toy_policy(), toy_venv(4), CONFIG, tmp_path)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-
-    def full(trainer: PPO, _: Any) -> None:
-        if trainer.step == 48:
-            (events,) = tmp_path.glob("events*")
-            resource.setrlimit(resource.RLIMIT_FSIZE, (events.stat().st_size + 50, limits[1]))
-
-    trainer.callbacks.append(full)
-    try:
-        with raises(MetricsError, str(tmp_path)):
-            trainer.train()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert [line["step"] for line in read_metrics(tmp_path / "metrics.jsonl")] == [24, 48, 72]
-    trainer.train()
-    accumulator = EventAccumulator(str(tmp_path)).Reload()
-    steps = [event.step for event in accumulator.Scalars("losses/entropy")]
-    assert steps == [24, 48, 96, 120, 144]
-
-
-def test_tensorboard_reads_what_torch_would_have_written(tmp_path: Path) -> None:
-    for name in ("ours", "theirs"):
-        (tmp_path / name).mkdir()
-        for first, purge_step in ((0, None), (2, 2)):  # a run, and one that continues from step 2
-            if name == "ours":
-                events: Any = EventFile(tmp_path / name, purge_step)
-            else:
-                events = SummaryWriter(str(tmp_path / name), purge_step=purge_step)
-            events.add_text("configuration", "    seed: 1")
-            for step in range(first, first + 4):
-                events.add_scalar("a/b", 0.1 * step + first, step)
-                events.flush()
-    ours, theirs = (EventAccumulator(str(tmp_path / name)).Reload() for name in ("ours", "theirs"))
-    assert ours.Tags() == theirs.Tags()
-    scalars = [[(event.step, event.value) for event in read.Scalars("a/b")] for read in (ours, theirs)]
-    assert scalars[0] == scalars[1] and [step for step, _ in scalars[0]] == list(range(6))
-    texts = [read.Tensors("configuration/text_summary") for read in (ours, theirs)]
-    assert [event.tensor_proto for event in texts[0]] == [event.tensor_proto for event in texts[1]]
 
 
 def test_handlers_of_a_program_are_kept(toy_policy: Any, toy_venv: Any) -> None:

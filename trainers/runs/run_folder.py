@@ -9,7 +9,7 @@ import math
 import os
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -18,13 +18,14 @@ import yaml
 
 from ...files import parse_json, read_regular, replace_file
 from ...policies import METADATA, CheckpointError, checkpoint_paths, step_of
-from .event_file import EventFile
 from .locking import run_lock
 from .run_origin import last_saved_step, note_checkpoint
 from .tracking import Tracker, TrackerName, Tracking
 from .yaml_numbers import NumberDumper
 
 if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
+
     from .checkpoint import Tensors
 
 #: The file with the configuration of a run, in its folder.
@@ -61,7 +62,7 @@ class RunFolder:
         if must_exist and not self.path.exists():
             raise FileNotFoundError(f"{self.path}: expected a run folder to resume, got no folder")
         self.path.mkdir(parents=True, exist_ok=True)
-        self._events: EventFile | None = None
+        self._writer: SummaryWriter | None = None
         self._purge_step: int | None = None
         self._is_locked = False
         self._size: int | None = None  # of the metrics as this object left them; None: it has not opened them
@@ -124,13 +125,16 @@ class RunFolder:
         finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
         try:
             self._append(json.dumps({"step": step, **finite}) + "\n")
-            if self._events is None:
-                self._events = self._open_events()
+            if self._writer is None:
+                self._writer = self._open_writer()
             for name, value in finite.items():
-                self._events.add_scalar(name, value, step)
-            self._events.flush()
+                self._writer.add_scalar(name, value, step)
+            self._writer.flush()
         except OSError as error:
-            self._events = None
+            writer, self._writer = self._writer, None  # it repeats the error at every call
+            if writer is not None:
+                with suppress(OSError):
+                    writer.close()
             raise MetricsError(f"could not write metrics into {self.path}: {error}") from error
         if self.tracking is not None:
             self.tracking.log(step, finite)
@@ -148,15 +152,17 @@ class RunFolder:
         finally:
             self._size = self._metrics_size()
 
-    def _open_events(self) -> EventFile:
+    def _open_writer(self) -> SummaryWriter:
         """Open a TensorBoard file, which begins with the configuration as text."""
-        events = EventFile(self.path, purge_step=self._purge_step)
+        from torch.utils.tensorboard import SummaryWriter  # only here: the import takes 0.2 s
+
+        writer = SummaryWriter(str(self.path), purge_step=self._purge_step)
         config = self.path / CONFIG
         if config.exists():
             lines = config.read_text().splitlines()
-            events.add_text("hyperparameters", "\n".join(f"    {line}" for line in lines))  # a code block
+            writer.add_text("hyperparameters", "\n".join(f"    {line}" for line in lines))  # a code block
         self._purge_step = None  # a file opened later continues from this one
-        return events
+        return writer
 
     def newest_checkpoint(self, resume: bool) -> Path | None:
         """Return the checkpoint to continue from; None: there was none yet, and the run starts at step 0.
@@ -266,7 +272,9 @@ class RunFolder:
 
     def close(self) -> None:
         """Close the TensorBoard file and the tracker; `log` opens them again."""
-        self._events = None
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
         if self.tracking is not None:
             self.tracking.close()
 
