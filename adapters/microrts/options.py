@@ -34,6 +34,7 @@ class Options:
         "units"  # or "planes", the cell and the engine's 27 planes; "planes29", two more for terrain
     )
     max_steps: int = 2000  # ticks after which a game is a draw
+    limit_is_end: bool = False  # the game ends there (terminated), in place of being cut off (truncated)
     frame_skip: int = 1  # ticks per step; orders are given at the first of them
     partial_observability: bool = False  # each player sees what its units see
     mask_reserved: bool = True  # forbid cells and money that are spoken for
@@ -48,7 +49,7 @@ class Options:
             one_of(name, getattr(self, name), known)
         for name in ("max_steps", "frame_skip"):
             object.__setattr__(self, name, whole_number(name, getattr(self, name)))
-        for name in ("partial_observability", "mask_reserved"):
+        for name in ("limit_is_end", "partial_observability", "mask_reserved"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name}: expected True or False, got {getattr(self, name)!r}")
         seconds_or_none("bot_timeout", self.bot_timeout)

@@ -43,7 +43,9 @@ class MicroRTSVectorEnv(EntityVectorEnv):
     `info` holds for every lane `raw_rewards` float64 (num_envs, 6), see `rewards.REWARDS`. Where a game
     ended, `info["outcome"]` (num_envs,) object is "win", "draw" or "loss" (else None), with `_outcome`
     (num_envs,) bool; and `final_obs` holds the true last observations. Games that the time limit ended are
-    truncated.
+    truncated, or terminated with `limit_is_end`: then a trainer counts nothing after the limit, where a draw
+    that is cut off keeps the value of its last state. (Observations hold the time, see Pardo et al. 2018,
+    arXiv:1712.00378.)
 
     A bot that raises an exception, or does not answer within `bot_timeout` seconds, ends its game as a draw
     that is truncated: `info["bot_error"]` (num_envs,) object then says which bot and what, and a warning does
@@ -161,6 +163,9 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         any_ended = judge(self.observer.headers, self.observer.lanes, self.options.max_steps, *step)
         info: dict[str, Any] = {"raw_rewards": raw_rewards}
         if any_ended:
+            if self.options.limit_is_end:
+                at_limit = truncated & ~failed[self.lane_games]
+                terminated, truncated = terminated | at_limit, truncated & ~at_limit
             batch = self._end(terminated | truncated, batch, failures, info)
         if self._window is not None:
             self._show()

@@ -57,6 +57,7 @@ def test_wrong_names_are_told_with_the_nearest() -> None:
         ({"max_steps": 0}, ["max_steps", 1, 0]),
         ({"search_iterations": 0}, ["search_iterations", 1, 0]),
         ({"search_iterations": -5, "num_workers": 2}, ["search_iterations", 1, -5]),
+        ({"limit_is_end": 1}, ["limit_is_end", True, False, 1]),
         ({"mask_reserved": 1}, ["mask_reserved", True, False, 1]),
         ({"reward_weights": [1, 2]}, ["reward_weights", 6, "[1, 2]"]),
         ({"reward_weights": "shaped"}, ["reward_weights", 6, "'shaped'"]),

@@ -433,6 +433,20 @@ def test_frames_are_skipped_and_their_rewards_added_up() -> None:
         assert truncated.all() and info["final_obs"].globals[0, 0] == 1
 
 
+def test_the_limit_may_be_the_end_of_a_game_but_not_the_failure_of_a_bot() -> None:
+    """A lane against a bot that has failed is cut off; the draw of the other ends there."""
+    with make(2, max_steps=6, limit_is_end=True) as env:
+        env.reset(seed=0)
+        for _ in range(5):
+            _, _, terminated, truncated, _ = env.step({})
+            assert not (terminated | truncated).any()
+        env.engine.columns.bots.array[1] = None
+        with pytest.warns(UserWarning, match="NullPointerException"):
+            _, _, terminated, truncated, info = env.step({})
+        assert (terminated.tolist(), truncated.tolist()) == ([True, False], [False, True])
+        assert info["outcome"].tolist() == ["draw", "draw"] and info["final_obs"].globals[0, 0] == 1
+
+
 @pytest.mark.parametrize("watched", [True, False])
 def test_a_bot_that_raises_ends_its_game_alone(watched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("entitize.adapters.microrts.java.engine.may_hang", lambda name, partial: watched)
