@@ -1,10 +1,10 @@
-"""What differs between two entity spaces of one environment, in words."""
+"""Differences between two entity spaces of one environment, in words."""
 
 from __future__ import annotations
 
 from .entity_space import EntitySpace
 
-#: What to do instead.
+#: Advice for the author of the environment.
 ADVICE = (
     "Declare all entity types and actions before the first reset, in __init__; one that is left out of an"
     " observation has no entities or actors at that step"
