@@ -96,8 +96,9 @@ def evaluate(
 
     Raises:
         TypeError: `policy` or `venv` is something else, or `episodes` no whole number.
-        ValueError: `episodes` is less than 1, the policy has other actions or features than the environments,
-            `venv` doesn't reset in the step that ends an episode, or an agent never joins its game.
+        ValueError: `episodes` is less than 1, `seed` is negative, the policy has other actions or features
+            than the environments, `venv` doesn't reset in the step that ends an episode, or an agent never
+            joins its game.
         NonFiniteError: a reward is NaN or infinite.
     """
     if not isinstance(policy, Actor):
@@ -125,12 +126,12 @@ def _play(
     policy: Actor, venv: EntityVectorEnv, quota: NDArray[np.int64], deterministic: bool, seed: int
 ) -> list[list[tuple[float, int]]]:
     """Return (return, length) of the first `quota` episodes of each environment."""
-    rng = np.random.default_rng(seed)
     statistics = EpisodeStatistics(venv.num_envs)
     played: list[list[tuple[float, int]]] = [[] for _ in quota]
     missing = int(quota.sum())
     was_active, ends = np.zeros(venv.num_envs, bool), np.zeros(venv.num_envs, np.int64)
-    batch, info = venv.reset(seed=seed)
+    batch, info = venv.reset(seed=seed)  # first, as it checks the seed
+    rng = np.random.default_rng(seed)
     while missing:
         acted = policy.act(batch, rng, deterministic)
         active = active_lanes(info)

@@ -92,10 +92,11 @@ def record_episodes(
         deterministic: take the most probable actions instead of sampling.
 
     Raises:
+        ValueError: `seed` is negative.
         ObservationError: a rendered frame is no picture.
     """
+    batch, info = venv.reset(seed=seed)  # first, as it checks the seed
     rng = np.random.default_rng(seed)
-    batch, info = venv.reset(seed=seed)
     recording = Recording(venv.single_observation_space, _lane_names(venv), policy=type(policy).__name__)
     finished, lengths = np.zeros(venv.num_envs, np.int64), np.zeros(venv.num_envs, np.int64)
     while len(recording.steps) < max_steps and finished.min() < episodes:

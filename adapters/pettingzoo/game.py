@@ -16,6 +16,7 @@ from gymnasium import spaces
 
 from ...envs import EntitySpace, ObservationError
 from ...envs.actions.array_checks import real_number
+from ...envs.returned import LARGEST_REWARD
 from ...envs.vector.infos import copied_info
 from ...suggestions import nearest_or_known
 from ..gymnasium.translation import MASK
@@ -227,18 +228,18 @@ class PettingZooGame(ABC):
             reward = real_number(rewards[agent])
         except ValueError:
             self.fail(f"reward of agent {agent!r}: expected a number, got {rewards[agent]!r}")
-        if not math.isfinite(reward):
-            self.fail(f"reward of agent {agent!r}: expected a finite number, got {reward}")
+        if not -LARGEST_REWARD <= reward <= LARGEST_REWARD:
+            self.fail(f"reward of agent {agent!r}: expected a finite float32, got {reward}")
         return reward
 
     def _rewards(self, agents: Sequence[str], rewards: Mapping[str, Any]) -> dict[str, float]:
         """Return the rewards of `agents`, which are floats nearly always."""
         try:
             given = {agent: rewards[agent] for agent in agents}
-            total = sum(given.values())
+            total = sum(map(abs, given.values()))
         except (KeyError, TypeError, ValueError):
             total = math.nan
-        if type(total) is float and math.isfinite(total):
+        if type(total) is float and total <= LARGEST_REWARD:
             return given
         return {agent: self._reward(agent, rewards) for agent in agents}
 

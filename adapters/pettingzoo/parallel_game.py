@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...envs.returned import tuple_words
+from ...envs.returned import LARGEST_REWARD, tuple_words
 from .game import FinalObserver, FinalStep, GameStep, PettingZooGame
 from .game_view import ArrayStep
 
@@ -85,7 +85,7 @@ class ParallelGame(PettingZooGame):
         self.doing = "step"
         result = self.array_step(actions)
         self._observations, self._infos = {}, result.infos
-        if not np.isfinite(result.rewards).all():
+        if not np.abs(result.rewards).max(initial=0.0) <= LARGEST_REWARD:
             self._rewards(self.agents, dict(zip(self.possible_agents, result.rewards.tolist(), strict=True)))
         outcome, ended = GameStep(), np.flatnonzero(result.terminated | result.truncated)
         for number in ended.tolist():

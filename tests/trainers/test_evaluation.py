@@ -93,6 +93,12 @@ def test_no_episodes_and_policies_of_other_games_are_refused() -> None:
         evaluate(other, ez.make_vec("MineSweeper"), 1)
 
 
+def test_a_negative_seed_is_refused() -> None:
+    venv = ez.make_vec("CherryPick")
+    with raises(ValueError, "seed", -1):
+        evaluate(ez.evaluation.RandomActor(venv.single_action_space), venv, 1, seed=-1)
+
+
 def test_a_reward_that_is_no_number_is_refused() -> None:
     class Broken(Lengths):
         def step(self, actions: Any) -> Any:

@@ -214,6 +214,11 @@ def test_attention_of_many_entities_stays_small(count: int) -> None:
     np.testing.assert_allclose(kept.sum(-1), largest, atol=shown["k"] * 0.5 / 255 + 1e-6)
 
 
+def test_a_negative_seed_is_refused(net_for) -> None:
+    with ez.make_vec("CherryPick") as venv, raises(ValueError, "seed", -1):
+        record_episodes(net_for(venv), venv, seed=-1)
+
+
 def test_steps_beyond_the_limit_are_left_out(net_for, tmp_path: Path) -> None:
     with ez.make_vec("MineSweeper", num_envs=1) as venv:
         recording = record_episodes(net_for(venv), venv, episodes=3, max_steps=40, seed=4)

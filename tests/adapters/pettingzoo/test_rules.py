@@ -224,6 +224,8 @@ BROKEN: list[tuple[Callable[[Colony, list[Any]], None], list[object]]] = [
     (at(2, lambda c, r: r[0].pop("ant_1")), ["no observation", "agent 'ant_1'"]),
     (at(2, lambda c, r: r[1].pop("ant_1")), ["no reward", "agent 'ant_1'"]),
     (at(2, lambda c, r: r[1].update(ant_1=np.nan)), ["reward", "agent 'ant_1'", "nan"]),
+    (at(2, lambda c, r: r[1].update(ant_1=1e39)), ["reward", "agent 'ant_1'", "float32", 1e39]),
+    (at(2, lambda c, r: r[1].update(ant_0=3e38, ant_1=-1e39)), ["reward", "agent 'ant_1'", -1e39]),
     (
         at(2, lambda c, r: r[1].update(ant_1="much")),
         ["reward", "agent 'ant_1'", "'much'"],
