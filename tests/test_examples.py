@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import entitize as ez
+import numpy as np
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -56,6 +60,36 @@ def test_one_network_learns_from_two(tmp_path: Path, more: tuple[str, ...]) -> N
     options = ("--start", kept / "clone", "--expert", kept / "ppo", "--steps", 60, "--epochs", 1)
     assert "round_2" in run("one_from_two.py", tmp_path, *options, *more, "--rounds", 2)
     assert (tmp_path / "plays_2" / "dataset.json").exists()
+
+
+def test_hunting_begins_in_late_states_and_rewards_coming_near(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("gym_microrts")
+    kept, states = CHECKOUT / "experiments" / "results" / "microrts_16x16_scratch", tmp_path / "states"
+    run("microrts_hunting.py", states, "--run", kept, "--lanes=4", "--steps=800", "--search-iterations=10")
+    monkeypatch.syspath_prepend(EXAMPLES)
+    hunting = importlib.import_module("microrts_hunting")
+    lanes: dict[str, Any] = {"opponents": {"workerRushAI": 1}, "late": {"passiveAI": 1, "randomAI": 1}}
+    venv = hunting.make(3, states=str(states), near=0.5, gamma=0.9, reward_weights={"attack": 1}, **lanes)
+    batch, _ = venv.reset(seed=1)
+    assert [len(units) <= 5 for units in batch.entities["Enemy"]] == [True] * 3
+    assert [len(units) >= 8 for units in batch.entities["Own"]] == [False, True, True]
+    venv.set_progress(0.75)
+    for _ in range(60):
+        before = batch
+        batch, rewards, terminated, _, info = venv.step(venv.action_space.sample(mask=batch))
+        assert not terminated.any()
+        near = [0.9 * far_from(batch, lane) - far_from(before, lane) for lane in range(3)]
+        np.testing.assert_allclose(rewards, info["raw_rewards"][:, 4] - 0.125 * np.array(near), atol=1e-5)
+    venv.close()
+
+
+def far_from(batch: ez.EntityBatch, lane: int) -> float:
+    """The mean distance of a lane's enemies from the nearest own unit that moves."""
+    own = [unit for unit in batch.entities["Own"][lane] if not unit[7] and not unit[8]]
+    enemies = batch.entities["Enemy"][lane]
+    return float(np.mean([min([30, *(abs(u[:2] - e[:2]).sum() for u in own)]) for e in enemies]))
 
 
 def test_what_attention_tells_of_a_kept_run() -> None:
