@@ -105,15 +105,13 @@ def make(
         raise ValueError(
             f"states {states}: expected at least {len(hunted)} for late lanes, got {len(chosen)}"
         )
-    return Hunting(
-        num_envs,
-        near,
-        opponents=[*whole, *rng.permutation(hunted).tolist()],
-        maps=[*[MAP] * len(whole), *chosen],
-        side=[*(lane % 2 for lane in range(len(whole))), *(lane % 2 for lane in range(len(hunted)))],
-        limit_is_end=True,
-        **options,
-    )
+    options |= {
+        "opponents": [*whole, *rng.permutation(hunted).tolist()],
+        "maps": [*[MAP] * len(whole), *chosen],
+        "side": [lane % 2 for bots in (whole, hunted) for lane in range(len(bots))],
+        "limit_is_end": True,
+    }
+    return Hunting(num_envs, near, **options)
 
 
 def late_states(run: str, lanes: int, steps: int, search_iterations: int) -> Iterator[tuple[str, str]]:
