@@ -1,7 +1,7 @@
 """Teach a network of μRTS to hunt an enemy that hides.
 
     python examples/microrts_hunting.py runs/states --run experiments/results/microrts_16x16_scratch
-    cd examples && entitize train --config microrts --env.id microrts_hunting:make …
+    PYTHONPATH=examples entitize train --config microrts --env.id microrts_hunting:make …
 
 A network may destroy the enemy's base and army in each game, and still tie: the last worker runs, and nobody
 follows. Such states are a small part of its games, so it learns little from them. This program lets a run
@@ -124,13 +124,15 @@ def late_states(run: str, lanes: int, steps: int, search_iterations: int) -> Ite
         batch, _ = venv.reset(seed=1)
         for step in range(1, steps + 1):
             batch, *_ = venv.step(network.act(batch, rng).actions)
+            if step % 50:
+                continue
             own, enemy = (
                 np.array(
                     [(units[:, [IS_BASE, IS_BARRACKS]] == 0).all(1).sum() for units in batch.entities[name]]
                 )
                 for name in ("Own", "Enemy")
             )
-            for lane in np.flatnonzero((enemy >= 1) & (enemy <= 5) & (own >= 8) & (step % 50 == 0)):
+            for lane in np.flatnonzero((enemy >= 1) & (enemy <= 5) & (own >= 8)):
                 text = jpype.JClass("java.io.StringWriter")()
                 writer = jpype.JClass("util.XMLWriter")(text)
                 venv.engine.columns.states.array[lane].getPhysicalGameState().toxml(writer)

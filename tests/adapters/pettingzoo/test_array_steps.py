@@ -277,7 +277,7 @@ def broken(name: str, fault: str) -> Any:
         calls.append(1)
         if len(calls) > 20 and fault == "raises":
             raise ArithmeticError("out of numbers")
-        return own(*args) * 1.0 + (float(fault) if len(calls) > 20 else 0)
+        return own(*args) + (float(fault) if len(calls) > 20 else 0)
 
     setattr(owner, call, bad)
     return env
