@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..envs.spaces.changes import action_changes
 from .padded import PaddedRogueNet
 from .rogue_net import RogueNet
 from .rogue_net.heads import SelectEntityHead
@@ -108,9 +109,7 @@ class PaddedActorCritic(nn.Module):
         """
         space = self.net.layout.space
         if net.action_space != space.actions:
-            raise ValueError(
-                f"the network differs: actions: expected {space.actions}, got {net.action_space}"
-            )
+            raise ValueError(f"the network differs: {action_changes(space.actions, net.action_space)}")
         self.net.load_rogue_net(net)
         self.action_heads.load_state_dict(net.action_heads.state_dict())
         self.value_head.load_state_dict(net.value_head.state_dict())

@@ -10,6 +10,7 @@ import gymnasium
 from torch import nn
 
 from ..envs import EntityVectorEnv, space_schema
+from ..envs.spaces.changes import action_changes
 from ..envs.vector.vector_checks import check_autoreset, check_fits
 from ..policies import Policy
 from .config import PPOConfig
@@ -128,10 +129,8 @@ def checked_module(policy: Policy, venv: EntityVectorEnv | RolloutSource) -> nn.
     if not isinstance(venv, RolloutSource):
         check_vector_env("venv", venv)
     if policy.action_space != venv.single_action_space:
-        raise ValueError(
-            f"the policy's actions: expected those of the environments, {venv.single_action_space},"
-            f" got {policy.action_space}"
-        )
+        difference = action_changes(venv.single_action_space, policy.action_space)
+        raise ValueError(f"the policy's actions are not those of the environments: {difference}")
     if not isinstance(venv, RolloutSource):
         check_fits("PPO", policy, venv)
         check_autoreset("PPO", venv)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
+from ..actions.entity_action_space import EntityActionSpace
 from .entity_space import EntitySpace
 
 #: Advice for the author of the environment.
@@ -15,14 +18,21 @@ def space_changes(before: EntitySpace, after: object) -> str:
     """Return how `after`, which should equal `before`, differs: entity types, features, actions, the rest."""
     if not isinstance(after, EntitySpace):
         return f"expected {before!r}, got {after!r}"
-    found = []
-    for kind, old, new in (
-        ("entity types", before.entities, after.entities),
-        ("actions", before.actions.spaces, after.actions.spaces),
-    ):
-        if list(old) != list(new):
-            found.append(f"expected the {kind} {list(old)}, got {list(new)}")
-        for name in old:
-            if name in new and old[name] != new[name]:
-                found.append(f"{kind}: {name!r}: expected {old[name]}, got {new[name]}")
+    found = [
+        *_changes("entity types", before.entities, after.entities),
+        *_changes("actions", before.actions.spaces, after.actions.spaces),
+    ]
     return "; ".join(found) or f"expected {before!r}, got {after!r}"
+
+
+def action_changes(before: EntityActionSpace, after: EntityActionSpace) -> str:
+    """Return how `after`, which should equal `before`, differs."""
+    return "; ".join(_changes("actions", before.spaces, after.spaces))
+
+
+def _changes(kind: str, old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[str]:
+    if list(old) != list(new):
+        yield f"expected the {kind} {list(old)}, got {list(new)}"
+    for name in old:
+        if name in new and old[name] != new[name]:
+            yield f"{kind}: {name!r}: expected {old[name]}, got {new[name]}"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ...envs import ActionMask, ActionSpace, EntityActionSpace, EntityBatch, EntitySpace
+from ...envs.spaces.changes import action_changes
 from ...ragged import RaggedArray
 from ..inputs.actors import Drawn, items_of
 from ..policy import ActResult, Evaluation, Explanation, source_of_draws
@@ -125,8 +126,9 @@ class Baseline(nn.Module, ABC):
         Raises:
             ValueError: its entity types, features or frames are others, or the actions differ.
         """
+        if space.actions != self.action_space:
+            raise ValueError(action_changes(self.action_space, space.actions))
         for what, own, other in (
-            ("actions", self.action_space, space.actions),
             ("entity types", list(self.observation_space.entities.items()), list(space.entities.items())),
             ("frames", self.observation_space.frame, space.frame),
         ):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntitySpace
+from ...envs.spaces.changes import action_changes
 from ...ragged import RaggedArray
 from ...ragged.index_kernels import fill_join_rows
 from ..rogue_net.config import RogueNetConfig
@@ -81,7 +82,7 @@ class Inputs:
     def adapt_to(self, space: EntitySpace) -> None:
         """Read batches of `space`; see `RogueNet.adapt_to`."""
         if space.actions != self.space.actions:
-            raise ValueError(f"the actions differ: expected {self.space.actions!r}, got {space.actions!r}")
+            raise ValueError(action_changes(self.space.actions, space.actions))
         for name in self.space.entities:
             if name not in space.entities:
                 raise ValueError(f"the space: expected entity type {name!r}, got {', '.join(space.entities)}")

@@ -390,6 +390,11 @@ def test_an_agent_reads_wider_spaces(tmp_path: Path) -> None:
     np.testing.assert_array_equal(agent.value(narrow), value)
     with raises(ValueError, "entity type 'values'"):
         agent.adapt_to(EntitySpace({"type": ["x", "y"]}, space.actions, ["g0"]))
+    kept = {name: list(features) for name, features in space.entities.items()}
+    with raises(ValueError, "actions", "'move'", "'jump'"):
+        agent.adapt_to(EntitySpace(kept, EntityActionSpace({"jump": space.actions["move"]}), ["g0"]))
+    with raises(ValueError, "actions", "'move'", "'fly'"):
+        agent.adapt_to(EntitySpace(kept, EntityActionSpace({"move": ez.Categorical(["fly"])}), ["g0"]))
 
 
 # -- checkpoints ---------------------------------------------------------------------------------------------
