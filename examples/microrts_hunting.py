@@ -13,7 +13,7 @@ experiments/results/microrts_16x16_hunting.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +53,24 @@ class Hunting(MicroRTSVectorEnv):
     """μRTS with a further reward: `near` for each cell by which the enemy's units are nearer than before.
 
     It is the difference of a potential, which changes no best policy (Ng, Harada and Russell 1999), and goes
-    to 0 with the progress of training.
+    to 0 with the progress of training. Each lane's games begin at its tick of `ticks`: networks see the time,
+    and do late in a game what they learned there.
     """
 
-    def __init__(self, num_envs: int, near: float, gamma: float = 0.999, **options: Any) -> None:
-        self.near, self.gamma = near, gamma
+    def __init__(
+        self, num_envs: int, near: float, ticks: Sequence[int], gamma: float = 0.999, **options: Any
+    ) -> None:
+        import jpype
+
+        self.near, self.ticks, self.gamma = near, ticks, gamma
         super().__init__(MAP, num_envs, **options)
+        self.clock = jpype.JClass("rts.GameState").class_.getDeclaredField("time")
+        self.clock.setAccessible(True)
+
+    def _restart(self, games: NDArray[np.int64]) -> None:
+        super()._restart(games)
+        for game in games:
+            self.clock.setInt(self.engine.columns.states.array[game], self.ticks[game])
 
     def set_progress(self, fraction: float) -> None:
         super().set_progress(fraction)
@@ -111,7 +123,8 @@ def make(
         "side": [lane % 2 for bots in (whole, hunted) for lane in range(len(bots))],
         "limit_is_end": True,
     }
-    return Hunting(num_envs, near, **options)
+    ticks = [0] * len(whole) + [int(Path(file).stem.partition("_step")[2]) for file in chosen]
+    return Hunting(num_envs, near, ticks, **options)
 
 
 def late_states(run: str, lanes: int, steps: int, search_iterations: int) -> Iterator[tuple[str, str]]:

@@ -84,6 +84,19 @@ def test_hunting_begins_in_late_states_and_rewards_coming_near(
         np.testing.assert_allclose(rewards, info["raw_rewards"][:, 4] + 0.125 * nearer, atol=1e-5)
     venv.close()
 
+    chosen = [Path(game.map.name).stem for game in venv.games[1:]]
+    ticks = [0, *(int(name.partition("_step")[2]) for name in chosen)]
+    limit = max(ticks) + 20
+    venv = hunting.make(3, states=str(states), near=0, max_steps=limit, **lanes)
+    batch, _ = venv.reset(seed=1)
+    assert (batch.globals[:, 0] * limit).tolist() == pytest.approx(ticks)
+    for _ in range(20):
+        batch, _, terminated, *_ = venv.step(venv.action_space.sample(mask=batch))
+    ended = np.equal(ticks, max(ticks))
+    assert (terminated[ended]).all()
+    assert batch.globals[ended, 0] * limit == pytest.approx(max(ticks))  # the next game begins there too
+    venv.close()
+
 
 def moving(units: np.ndarray) -> list[np.ndarray]:
     """Those that are neither a base nor barracks."""
