@@ -66,6 +66,7 @@ def main(arguments: Sequence[str]) -> None:
     config, settings = chosen.read()
     settings = replace(settings, episodes=chosen.episodes or settings.episodes)
     rows: list[TableRow] = []
+    told: list[str] = []  # about the levels of each setting
     with thread_count(config.ppo.num_threads):
         for setting in settings_of(chosen.vary or settings.vary):
             env, levels = evaluation_env(config.env, settings, chosen.levels, {**chosen.kwargs, **setting})
@@ -74,8 +75,9 @@ def main(arguments: Sequence[str]) -> None:
                 if chosen.random:
                     agents = {RANDOM: chosen.load(venv, is_random=True), **agents}
                 rows += [(name, setting, result) for name, result in judge(agents, venv, settings).items()]
+            told.append(levels)
     title = " ".join([config.env.id, *(f"{name}={value}" for name, value in chosen.kwargs.items())])
-    Console().print(results_table(title, levels, rows))
+    Console().print(results_table(title, "; ".join(dict.fromkeys(told)), rows))
 
 
 def _name(path: Path) -> str:

@@ -5,6 +5,7 @@ Each command is a module with `main(arguments)`, loaded when it is called, so th
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -53,6 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output, such as `head`, has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        print(f"entitize: this name is too long for the system: {error.filename}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("entitize: interrupted", file=sys.stderr)
         return 130

@@ -50,7 +50,8 @@ def main(arguments: Sequence[str]) -> None:
         agent = load_agent(chosen.run, chosen.seed)
         venv = ListeningVectorEnv(chosen.listen, chosen.games, agent.observation_space, max_wait=0.005)
     with venv:
-        Console().print(f"{chosen.run} decides on ws://{venv.address}", highlight=False, soft_wrap=True)
+        line = f"{chosen.run} decides on ws://{venv.address}"
+        Console().print(line, highlight=False, soft_wrap=True, markup=False)
         decide(agent, venv, chosen.deterministic)
 
 

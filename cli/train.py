@@ -37,6 +37,7 @@ LISTEN = "entitize.adapters.programs:listen"
 
 def main(arguments: Sequence[str]) -> int:
     """Parse and run the command; returns 130 where Ctrl-C or SIGTERM ended it before its time, else 0."""
+    _check_run_folder(*peek(arguments, "run"))
     base = _base_config(arguments)
     chosen = parse(TrainArguments, "train", arguments, TrainArguments(base))
     settings = with_flags_over_file(chosen.settings, base)
@@ -59,6 +60,20 @@ def main(arguments: Sequence[str]) -> int:
             actors=actors,
         )
     return 130 if stop.is_set() else 0
+
+
+def _check_run_folder(name: str | None) -> None:
+    """Check the word after `--run`.
+
+    Raises:
+        UserError: it is empty, as where a shell's variable is not set, or is no text.
+    """
+    if name == "":
+        raise UserError("--run: expected the name of a folder, got an empty one")
+    try:
+        (name or "").encode()
+    except UnicodeEncodeError as error:
+        raise UserError(f"--run: expected a name in UTF-8, got {name!r}") from error
 
 
 def _base_config(arguments: Sequence[str]) -> TrainConfig:

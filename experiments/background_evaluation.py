@@ -121,7 +121,7 @@ class BackgroundEvaluation:
             shutil.rmtree(self._best)
 
     def _say(self, line: str) -> None:
-        self.console.print(line, highlight=False, soft_wrap=True)
+        self.console.print(line, highlight=False, soft_wrap=True, markup=False)
 
     def _take_in(self, ended: _Evaluation) -> None:
         checkpoint = ended.checkpoint

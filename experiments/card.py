@@ -37,7 +37,7 @@ from .config_file import to_yaml
 from .environments import EnvConfig
 from .errors import UserError
 from .microrts.match_plan import RESULTS, has_played
-from .reports.document import counted
+from .reports.document import counted, markdown_table
 
 CARD = "README.md"
 _log = logging.getLogger(__name__)
@@ -63,9 +63,7 @@ whole episodes, `entitize train --init-from {quoted}` continues training.{confir
 
 {protocol}
 
-| agent | mean return | 95 % interval | episodes |
-|---|---|---|---|
-{rows}
+{table}
 
 The interval is a percentile bootstrap of the mean over episodes (10,000 resamples).
 {matches}
@@ -128,8 +126,9 @@ def write_card(
     counts = {name: len(result.returns) for name, result in results.items()}
     front = _front_matter(title, config.env.id, licence, returns, counts)
     head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)
+    headings = ("agent", "mean return", "95 % interval", "episodes")
     rows = [
-        f"| {name} | {one.mean:.2f} | {one.bounds(' to ') or '–'} | {counts[name]} |"
+        (name, f"{one.mean:.2f}", one.bounds(" to ") or "–", str(counts[name]))
         for name, one in returns.items()
     ]
     text = _TEXT.format(
@@ -137,7 +136,7 @@ def write_card(
         training=training,
         folder=out.resolve().name,
         quoted=quote(out.resolve().name),
-        rows="\n".join(rows),
+        table="\n".join(markdown_table(headings, [True, False, False, False], rows)),
         matches=_matches(run, checkpoint),
         config=RUN_CONFIG,
         origin=_origin(run),

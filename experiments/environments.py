@@ -59,6 +59,8 @@ class EvalConfig:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name}: expected at least 1, got {value}")
+        if self.seed < 0:
+            raise ValueError(f"seed: expected no negative number, got {self.seed}")
         check_series(self.vary)
 
 
@@ -126,7 +128,7 @@ def with_lanes(env: EnvConfig, num_envs: int) -> EnvConfig:
             counts = dict(bots) if isinstance(bots, Mapping) else Counter(bots)
             kwargs["opponents"] = _shares(counts, num_envs - kwargs.get("selfplay", 0))
     games = num_envs - kwargs.get("selfplay", 0) // 2 if is_microrts(env.id) else num_envs
-    if kwargs.get("num_workers", 0) > games:
+    if (kwargs.get("num_workers") or 0) > games:
         kwargs["num_workers"] = games if games > 1 else 0
     return replace(env, num_envs=num_envs, kwargs=kwargs)
 
@@ -164,8 +166,8 @@ def make_environments(env: EnvConfig, **extra: Any) -> EntityVectorEnv:
 def held_out(env: EnvConfig, evaluation: EvalConfig) -> tuple[EnvConfig, str]:
     """Return the environments that evaluate an agent of `env`, and a description of how they differ.
 
-    Those of Procgen get the levels after the training range. If training drew from all levels, evaluation
-    does too. Other environments only get other seeds.
+    Those of Procgen get the levels after the training range. If training drew from all levels, or evaluation
+    is asked to (`num_levels=0`), it does. Other environments only get other seeds.
     """
     kwargs = {**env.kwargs, **evaluation.kwargs}
     description = f"seed {evaluation.seed}"
@@ -175,7 +177,9 @@ def held_out(env: EnvConfig, evaluation: EvalConfig) -> tuple[EnvConfig, str]:
         if not trained and evaluation.kwargs.get("num_levels"):
             first = int(kwargs.get("start_level", 0))
             description = f"{kwargs['num_levels']} levels from {first} on, of all that training drew from"
-        if trained:
+        if trained and evaluation.kwargs.get("num_levels") == 0:
+            description = "levels drawn from all, those of training among them"
+        elif trained:
             first = int(env.kwargs.get("start_level", 0)) + trained
             kwargs["start_level"] = first
             kwargs["num_levels"] = evaluation.kwargs.get("num_levels", _LEVELS - first)
@@ -195,4 +199,9 @@ def evaluation_env(
     if levels == "held-out":
         return held_out(env, replace(evaluation, kwargs={**evaluation.kwargs, **changes}))
     env = replace(env, kwargs={**env.kwargs, **changes})
-    return with_lanes(env, min(evaluation.num_envs, evaluation.episodes)), "the training levels"
+    description = "the training levels"
+    if is_procgen(env.id) and not {"num_levels", "start_level"}.isdisjoint(changes):
+        description = "levels drawn from all"
+        if env.kwargs.get("num_levels"):
+            description = f"{env.kwargs['num_levels']} levels from {env.kwargs.get('start_level', 0)} on"
+    return with_lanes(env, min(evaluation.num_envs, evaluation.episodes)), description

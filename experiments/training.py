@@ -174,16 +174,20 @@ def _train(
             lines = [str(error), place, _how_to_resume(run)]
             raise UserError("\n".join(filter(None, lines))) from error
         except KeyboardInterrupt:
-            console.print(_how_to_resume(run), highlight=False, soft_wrap=True)
+            _say(console, _how_to_resume(run))
             raise
-    console.print(
+    _say(
+        console,
         f"{trainer.step:,} steps in {clock_time(progress.seconds)}; checkpoints in {run / 'checkpoints'}",
-        highlight=False,
-        soft_wrap=True,
     )
     if stop.is_set():
-        console.print(_how_to_resume(run), highlight=False, soft_wrap=True)
+        _say(console, _how_to_resume(run))
     return trainer
+
+
+def _say(console: Console, line: str) -> None:
+    """Print a line as it is: folders may have names that would be markup."""
+    console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 
 def _begin(trainer: PPO, config: TrainConfig, run: Path, max_seconds: float | None, console: Console) -> None:
@@ -201,7 +205,7 @@ def _begin(trainer: PPO, config: TrainConfig, run: Path, max_seconds: float | No
     is_over |= trainer.step >= config.ppo.total_timesteps
     if is_over:  # its configuration would claim options that nothing was trained with
         more = "higher --ppo.total-timesteps" + (" and --max-minutes" if max_seconds is not None else "")
-        console.print(f"{run} has been trained to its end: {more} would continue it", soft_wrap=True)
+        _say(console, f"{run} has been trained to its end: {more} would continue it")
     elif trainer.ranks.is_first:
         try:
             replace_file(run / RUN_CONFIG, to_yaml(config).encode())
@@ -216,11 +220,7 @@ def _announce(trainer: PPO, config: TrainConfig, run: Path, resume: bool, consol
         count = trainer.venv.num_actors
         players = f" of {count} actor{'s' if count > 1 else ''}"
     resumed = f", resumed at step {trainer.step:,}" if resume else ""
-    console.print(
-        f"{config.env.id}, {trainer.episodes.num_envs} environments{players}, in {run}{resumed}",
-        highlight=False,
-        soft_wrap=True,
-    )
+    _say(console, f"{config.env.id}, {trainer.episodes.num_envs} environments{players}, in {run}{resumed}")
 
 
 def _contains_a_run(run: Path) -> UserError:

@@ -176,7 +176,7 @@ def _play(chosen: MicroRTSEvalArguments, plan: MatchPlan) -> None:
         summary = f"{plan.out}: {done} of {_games(plan.jobs)} games"
         if others := _games(one.job for one in played) - done:
             summary += f"; the tables also have {others} of earlier commands"
-        console.print(summary, highlight=False, soft_wrap=True)
+        console.print(summary, highlight=False, soft_wrap=True, markup=False)
 
 
 def _games(jobs: Iterable[MatchJob]) -> int:
@@ -218,4 +218,5 @@ class MatchProgress:
         if self._bar is not None:
             self._bar.update(self._task, completed=self._done, line=line)
         else:
-            self.console.print(f"{self._done}/{self._total} games  {line}", highlight=False, soft_wrap=True)
+            text = f"{self._done}/{self._total} games  {line}"
+            self.console.print(text, highlight=False, soft_wrap=True, markup=False)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ..network_options import network_title
 from ..procgen.published_procgen import (
@@ -65,15 +66,28 @@ def game_of(run: MeasuredRun) -> ComparedGame:
     return ComparedGame(name, known, everything)
 
 
+def normalised_returns(run: MeasuredRun, returns: ArrayLike) -> NDArray[np.float64] | None:
+    """`returns` of a run, normalized by the ranges of its own game and mode; None where there are none."""
+    game = game_of(run)
+    return None if game.mode is None else normalise(game.name, returns, game.mode)
+
+
+def common_game(runs: Sequence[MeasuredRun]) -> ComparedGame:
+    """The game of several runs of one case, with published numbers if each run can be compared with them."""
+    games = list(map(game_of, runs))
+    return replace(games[0], is_published=all(game.is_published for game in games))
+
+
 def scores_at(step: int, table: RunTable, network: str) -> GameScores:
     """By case, the normalized returns at `step` of those runs of `network` that have reached it."""
     scores: GameScores = {}
     for case, networks in table.items():
         for run in networks.get(network, ()):
-            game = game_of(run)
-            if game.mode is not None and run.reached(step):
-                normalized = float(normalise(game.name, run.return_at(step), game.mode))
-                scores.setdefault(case, []).append(normalized)
+            if not run.reached(step):
+                continue
+            score = normalised_returns(run, run.return_at(step))
+            if score is not None:
+                scores.setdefault(case, []).append(float(score))
     return scores
 
 
@@ -111,7 +125,7 @@ def aggregate_rows(table: RunTable) -> list[dict[str, Any]]:
             }
             for metric in _METRICS:
                 row |= interval_values(metric, bootstrap(scores, metric, resamples=RESAMPLES))
-            games = [game_of(table[case][network][0]) for case in scores]
+            games = [common_game(table[case][network]) for case in scores]
             row["published_mean"] = published_mean(step, games)
             row["published_mean_16"] = IMPALA_MEAN_NORMALISED[step]
             row["names"] = " ".join(scores)
@@ -171,7 +185,7 @@ def aggregate_curves(table: RunTable) -> list[AggregateCurves]:
             if runs:
                 curves[network_title(network)] = _aggregate(runs)
         end = max((int(curve.steps[-1]) for curve in curves.values() if len(curve.steps)), default=0)
-        known = [game_of(next(iter(table[case].values()))[0]) for case in cases]
+        known = [common_game([run for runs in table[case].values() for run in runs]) for case in cases]
         results.append(AggregateCurves(cases, curves, *_published_curve(known, end)))
     return results
 
@@ -188,11 +202,8 @@ def _runs_as_far(table: RunTable, network: str, cases: Sequence[str]) -> dict[st
 def _aggregate(runs: Mapping[str, Sequence[MeasuredRun]]) -> MeanCurve:
     curves = {}
     for case, own in runs.items():
-        game = game_of(own[0])
-        assert game.mode is not None  # or it would have no scores
-        curves[case] = [
-            Curve(run.returns.steps, normalise(game.name, run.returns.values, game.mode)) for run in own
-        ]
+        scores = [(run.returns.steps, normalised_returns(run, run.returns.values)) for run in own]
+        curves[case] = [Curve(steps, values) for steps, values in scores if values is not None]
     everything = [run for own in runs.values() for run in own]
     shortest = min((run.returns for run in everything), key=lambda curve: int(curve.steps[-1]))
     width = max(2 * bin_width([shortest], max(map(rollout_size, everything))), 1)

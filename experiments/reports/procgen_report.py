@@ -37,9 +37,11 @@ from .procgen_aggregates import (
     PUBLISHED,
     aggregate_rows,
     aggregate_section,
+    common_game,
     game_of,
     headlines,
     names_of,
+    normalised_returns,
 )
 
 _RANDOM_SOURCE = PROCGEN_SOURCES["lapo"].partition(";")[0]
@@ -127,11 +129,11 @@ def _curve_section(table: RunTable, folder: Path) -> Section:
 
 def steps_panel(networks: Mapping[str, Sequence[MeasuredRun]]) -> CurvePanel:
     """Curves over steps of one game, with published IMPALA's points as far as the runs came."""
-    panel, game = run_panel(networks), game_of(next(iter(networks.values()))[0])
+    panel, game = run_panel(networks), common_game(_all_runs(networks))
     if not game.is_published:
         return panel
     known = PUBLISHED_PROCGEN[game.name]
-    end = max(run.steps for runs in networks.values() for run in runs)
+    end = max(run.steps for run in _all_runs(networks))
     points = {step: value for step, value in known.impala.items() if step <= end}
     guide: dict[float, float] = {0.0: known.random, **{float(step): value for step, value in points.items()}}
     if (at_end := impala_return(game.name, end)) is not None:
@@ -142,14 +144,18 @@ def steps_panel(networks: Mapping[str, Sequence[MeasuredRun]]) -> CurvePanel:
 
 def hours_panel(networks: Mapping[str, Sequence[MeasuredRun]]) -> CurvePanel:
     """Curves over seconds of training of one game."""
-    panel, game = run_panel(networks, by_time=True), game_of(next(iter(networks.values()))[0])
+    panel, game = run_panel(networks, by_time=True), common_game(_all_runs(networks))
     if not game.is_published:
         return panel
     levels = {RANDOM: PUBLISHED_PROCGEN[game.name].random}
-    at_end = impala_return(game.name, max(run.steps for runs in networks.values() for run in runs))
+    at_end = impala_return(game.name, max(run.steps for run in _all_runs(networks)))
     if at_end is not None:
         levels[f"{PUBLISHED}, same steps"] = at_end.value
     return replace(panel, levels=levels)
+
+
+def _all_runs(networks: Mapping[str, Sequence[MeasuredRun]]) -> list[MeasuredRun]:
+    return [run for runs in networks.values() for run in runs]
 
 
 # -- the table of games --------------------------------------------------------------------------------------
@@ -161,14 +167,16 @@ def game_rows(table: RunTable) -> list[dict[str, Any]]:
 
 
 def _game_row(case: str, network: str, runs: Sequence[MeasuredRun]) -> dict[str, Any]:
-    game = game_of(runs[0])
+    game = common_game(runs)
     row: dict[str, Any] = {"game": case, "network": network, **progress(runs)}
     ended = [run for run in runs if run.has_returns]
     finals = [run.final() for run in ended]
     row |= range_values("return", finals)
-    scores = normalise(game.name, finals, game.mode).tolist() if game.mode else []
-    row |= range_values("normalised", scores)
-    found = [impala_return(game.name, _steps_meant(run)) for run in ended] if game.is_published else []
+    scores = [normalised_returns(run, run.final()) for run in ended]
+    row |= range_values("normalised", [float(score) for score in scores if score is not None])
+    found = [
+        impala_return(game.name, _steps_meant(run)) if game_of(run).is_published else None for run in ended
+    ]
     pairs = [(final, beside) for final, beside in zip(finals, found, strict=False) if beside is not None]
     row["published"] = float(np.mean([beside.value for _, beside in pairs])) if pairs else None
     row["published_interpolated"] = any(beside.is_interpolated for _, beside in pairs) if pairs else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -77,11 +78,13 @@ def test_a_kept_agent_gets_a_card(
 
 def test_the_folder_is_read_by_the_commands(trained: Path, tmp_path: Path, entitize: Command) -> None:
     out = tmp_path / "mines"
-    flags = ["--license", "apache-2.0", "--title", "My agent"]
+    flags = ["--license", "apache-2.0", "--title", "My|agent"]
     code, _, error = entitize("card", trained, "--out", out, *flags)
     assert code == 0, error
     front = front_matter(out / "README.md")
-    assert front["license"] == "apache-2.0" and front["model-index"][0]["name"] == "My agent"
+    assert front["license"] == "apache-2.0" and front["model-index"][0]["name"] == "My|agent"
+    (row,) = re.findall(r"^\| My\\\|agent .*$", (out / "README.md").read_text(), re.M)
+    assert len(re.split(r"(?<!\\)\|", row)) == 6  # four cells
     digest = json.loads((out / "checkpoint.json").read_text())["sha256"]["policy.safetensors"]
     assert hashlib.sha256((out / "policy.safetensors").read_bytes()).hexdigest() == digest
     for words in (

@@ -109,6 +109,25 @@ def test_a_device_that_torch_lacks_leaves_no_folder(
         assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("eval",), ("report",), ("info",), ("train", "--config"), ("train", "--env.id=MultiSnake", "--run")],
+)
+def test_a_name_that_is_too_long_is_told(entitize: Run, words: tuple[str, ...]) -> None:
+    code, _, err = entitize(*words, "n" * 300)
+    assert code == 2 and err.startswith("entitize: ") and "too long" in err and "n" * 300 in err
+
+
+@pytest.mark.parametrize("name", ["x[/y]z", "[lr=0.01]"])
+def test_a_name_is_no_markup(
+    entitize: Run, small: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = entitize("train", *small, "--run", name, "--ppo.total-timesteps", 16)
+    assert (code, err) == (0, "")
+    assert f"in {name}\n" in out and f"in {name}/checkpoints\n" in out
+
+
 # -- warm-up -------------------------------------------------------------------------------------------------
 
 
@@ -365,6 +384,9 @@ def test_flags_change_a_section_that_the_file_has(
         (["--env.num-envs", "0"], ["num_envs", 0]),
         (["--config", "demo", "--resume", "x"], ["--resume", "--config"]),
         (["--run", "y", "--resume", "x"], ["run folder", "x"]),
+        (["--run", ""], ["--run", "empty"]),
+        (["--run", "runs/\udcff"], ["--run", "UTF-8"]),
+        (["--eval.seed", "-3"], ["seed", "-3"]),
         (["--env.kwargs", "speed"], ["'speed'", "name=value"]),
         (["--env.kwargs", "speed=[1"], ["--env.kwargs", "YAML", "'[1'"]),
         (["--ppo.learning-rat", "1"], ["--ppo.learning-rate"]),

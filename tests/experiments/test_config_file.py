@@ -68,6 +68,13 @@ def test_exponents_without_a_point_are_numbers(read: Any, text: str, value: floa
     assert read(f"inner: {{rate: {text}}}").inner.rate == value
 
 
+def test_a_date_is_text(read: Any) -> None:
+    options = {"split": "2026-01-01", "at": "2026-01-01 12:30:00"}
+    config = read(f"inner: {{options: {{split: {options['split']}, at: {options['at']}}}}}")
+    assert config.inner.options == options
+    assert read(to_yaml(config)) == config
+
+
 def test_a_whole_float_is_a_number_of_steps(read: Any) -> None:
     steps = read("inner: {steps: 25e6}").inner.steps
     assert steps == 25_000_000

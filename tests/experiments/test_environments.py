@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from entitize import make_vec
 from entitize.experiments import EnvConfig, EvalConfig, UserError, held_out, make_environments
+from entitize.experiments.environments import evaluation_env
 
 from facts import raises
 
@@ -63,6 +64,24 @@ def test_a_part_of_the_levels_of_training_is_told() -> None:
     judged, told = held_out(EnvConfig("Procgen/bigfish", 4), EvalConfig(kwargs={"num_levels": 10}))
     assert judged.kwargs == {"num_levels": 10}
     assert told.startswith("10 levels from 0 on")
+
+
+def test_asked_for_all_levels_evaluation_says_that_those_of_training_are_among_them() -> None:
+    training = EnvConfig("Procgen/bigfish", 4, {"num_levels": 5, "start_level": 7})
+    judged, told = held_out(training, EvalConfig(kwargs={"num_levels": 0}))
+    assert judged.kwargs == {"num_levels": 0, "start_level": 7}
+    assert "did not see" not in told and "training" in told
+    few, told = evaluation_env(training, EvalConfig(), "training", {"num_levels": 3})
+    assert few.kwargs == {"num_levels": 3, "start_level": 7} and told == "3 levels from 7 on"
+    _, told = evaluation_env(training, EvalConfig(), "training", {"num_levels": 0})
+    assert told == "levels drawn from all"
+    _, told = evaluation_env(training, EvalConfig(), "training", {"distribution_mode": "hard"})
+    assert told == "the training levels"
+
+
+def test_no_number_of_workers_is_no_workers() -> None:
+    judged, _ = held_out(EnvConfig("MineSweeper", 4, {"num_workers": None}), EvalConfig(episodes=2))
+    assert judged.num_envs == 2 and judged.kwargs == {"num_workers": None}
 
 
 def test_other_environments_get_the_seed_and_no_more_lanes_than_episodes() -> None:

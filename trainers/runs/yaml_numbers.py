@@ -8,11 +8,12 @@ import yaml
 
 
 class NumberLoader(yaml.SafeLoader):
-    """SafeLoader that reads `1e-3` as a number (YAML 1.1 wants `1.0e-3`)."""
+    """SafeLoader that reads `1e-3` as a number (YAML 1.1 wants `1.0e-3`), and dates as text, as JSON does."""
 
 
 NumberLoader.yaml_implicit_resolvers = {
-    key: list(rules) for key, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    key: [rule for rule in rules if rule[0] != "tag:yaml.org,2002:timestamp"]
+    for key, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 NumberLoader.add_implicit_resolver(
     "tag:yaml.org,2002:float",

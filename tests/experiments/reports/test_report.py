@@ -273,6 +273,26 @@ def test_hard_levels_and_few_levels_are_not_beside_published_ones(tmp_path: Path
         assert row["mean_mean"] == pytest.approx(20 / 40 if seed == 0 else 19 / 39)
 
 
+@pytest.mark.parametrize("hard", [0, 1])
+def test_each_run_of_a_case_is_compared_by_its_own_levels(
+    tmp_path: Path, no_environments: None, hard: int
+) -> None:
+    for seed in (0, 1):
+        run = make_run(tmp_path, f"bigfish/roguenet/{seed}", [(0, 20.0), (1_000_000, 20.0)], total=1_000_000)
+        kwargs = {"distribution_mode": "hard"} if seed == hard else {}
+        config = TrainConfig(
+            EnvConfig("Procgen/bigfish", kwargs=kwargs), ppo=PPOConfig(total_timesteps=1_000_000)
+        )
+        (run / "config.yaml").write_text(to_yaml(config))
+    write_report(tmp_path, tmp_path / "report")
+    (row,) = read_csv(tmp_path / "report" / "games.csv")
+    assert float(row["normalised_mean"]) == pytest.approx((20 / 40 + 19 / 39) / 2)
+    assert float(row["published"]) == 1.4 and row["random"] == ""
+    assert float(row["difference_mean"]) == pytest.approx(18.6)  # of the run on easy levels alone
+    (row,) = read_csv(tmp_path / "report" / "aggregates.csv")
+    assert row["published_mean"] == ""
+
+
 def test_metrics_that_cannot_be_read_are_a_problem_of_their_run(tmp_path: Path) -> None:
     run = make_run(tmp_path, "maze/roguenet/0", [(0, 1.0), (UPDATE, 1.0)])
     (run / "metrics.jsonl").write_text('{"step": 5, "charts/episodic_return": 1}\n' * 2)
