@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..envs import EntityBatch, EntityVectorEnv, inactive_lanes, lane_infos, no_actions, sample_actions
 from ..envs.errors import whole_number
+from ..envs.seeds import lane_seeds
 from ..envs.vector import StepResult
 from ..envs.vector.episode_counts import count_step, episode_quota
 from ..envs.vector.vector_checks import check_autoreset, check_fits
@@ -187,7 +188,7 @@ def record(
     episodes: int | None = None,
     steps: int | None = None,
     deterministic: bool = False,
-    seed: int = 0,
+    seed: int | None = 0,
     metadata: Mapping[str, Any] | None = None,
     teacher: Player | PlayFunction | None = None,
 ) -> Path:
@@ -201,7 +202,7 @@ def record(
         episodes: how many whole episodes, as evenly over the lanes as possible.
         steps: in place of `episodes` how many steps in each lane.
         deterministic: take the most probable actions.
-        seed: of the environments and of the policy's draws.
+        seed: of the environments and of the policy's draws; None: from the operating system.
         metadata: JSON-able facts about the recording.
         teacher: chooses the actions that are recorded, while those of `policy` are carried out: so `policy`
             can learn what to do where it gets to (DAgger: Ross, Gordon and Bagnell 2011, arXiv 1011.0686). A
@@ -213,13 +214,14 @@ def record(
     Raises:
         TypeError: not exactly one of `episodes` and `steps` is given, or it is no whole number; or `metadata`
             holds what JSON does not.
-        ValueError: it is not positive.
+        ValueError: it is not positive, or `seed` is no seed of environments.
         FileExistsError: the folder holds something.
     """
     if (episodes is None) == (steps is None):
         raise TypeError(f"record: expected either episodes or steps, got {episodes!r} and {steps!r}")
     if steps is not None:
         whole_number("record: steps", steps)
+    lane_seeds(seed, venv.num_envs)  # checks it
     quota = None if episodes is None else episode_quota(episodes, venv.num_envs)
     act = _acting(policy, venv, deterministic)
     rng = np.random.default_rng(seed)
@@ -264,11 +266,12 @@ def _acting(policy: Any, venv: EntityVectorEnv, deterministic: bool) -> PlayFunc
 
 
 def _teaching(
-    teacher: Any, venv: EntityVectorEnv, seed: int
+    teacher: Any, venv: EntityVectorEnv, seed: int | None
 ) -> Callable[[EntityBatch], Mapping[str, RaggedArray]] | None:
     if teacher is None:
         return None
-    teach, rng = _acting(teacher, venv, deterministic=True), np.random.default_rng([seed, 1])
+    rng = np.random.default_rng(None if seed is None else [seed, 1])
+    teach = _acting(teacher, venv, deterministic=True)
     return lambda batch: teach(batch, rng)
 
 

@@ -154,8 +154,9 @@ class PPO(OwnsOptimizer):
 
         Stops earlier once `max_seconds` were spent in rollouts and updates; annealed options then reach 0
         when that time is over. A resumed or repeated call continues to count steps and seconds. Returns the
-        last update's metrics. Unless `progress` is false, progress is shown on standard error: a bar on a
-        terminal, a line every ten seconds elsewhere; "full" adds losses and shares of time.
+        last update's metrics, {} if training was over before. Unless `progress` is false, progress is shown
+        on standard error: a bar on a terminal, a line every ten seconds elsewhere; "full" adds losses and
+        shares of time.
 
         Ctrl-C and SIGTERM end it after the update at hand, with a checkpoint in `run_dir`; a second at once.
 
@@ -261,8 +262,8 @@ class PPO(OwnsOptimizer):
         If all environments were inactive throughout the rollout, nothing is learned.
 
         Args:
-            samples: from elsewhere, such as `collect` of another trainer; its steps are counted here. None:
-                the last rollout of `collect`.
+            samples: from elsewhere, such as `collect` of another trainer; its steps are counted here, also
+                where it is a part of a rollout of this one. None: the last rollout of `collect`.
 
         Raises:
             RuntimeError: there is no rollout to learn from.

@@ -8,6 +8,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from ..adapters.environment_resolver import make_vec
 from ..adapters.programs import Program
 from ..adapters.programs.game import Main
@@ -52,7 +54,7 @@ def train(
         main: the game, a function of an agent (see `ez.program`), or a `Program`.
         entities, actions: what it declares; None for a `Program`.
         num_games: how many games run at the same time.
-        config: of PPO; None: the defaults.
+        config: of PPO; None: the defaults. Its seed is also that of the network's weights and of the agent.
         run: the run folder; None: nothing is written.
         network: options of `RogueNet`.
         options: of the environment: `num_workers`, `max_wait`, `timeout`.
@@ -67,10 +69,13 @@ def train(
     if not isinstance(network, Mapping | None):
         raise TypeError(f"train: network: expected a dict of options of RogueNet, got {network!r}")
     with make_vec(program, num_games, **options) as venv:
-        policy = RogueNet(venv.single_observation_space, venv.single_action_space, **(network or {}))
-        metrics = PPO(policy, venv, PPOConfig() if config is None else config, run).train()
+        config = PPOConfig() if config is None else config
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(config.seed % 2**64)
+            policy = RogueNet(venv.single_observation_space, venv.single_action_space, **(network or {}))
+        metrics = PPO(policy, venv, config, run).train()
     policy.eval()
-    agent = Agent(policy, policy.observation_space)
+    agent = Agent(policy, policy.observation_space, config.seed)
     return Trained(agent, policy, metrics, None if run is None else Path(run))
 
 

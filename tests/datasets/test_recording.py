@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 import yaml
 from entitize.datasets import DatasetError, DatasetWriter, EntityDataset, Recorder
+from entitize.envs import EntityBatch, sample_actions
 
 from facts import raises
 from recorded_steps import SPACES, assert_same, random_steps
@@ -250,6 +251,21 @@ def test_numbers_of_numpy_are_taken(tmp_path: Path) -> None:
     ez.record(venv, None, tmp_path / "a", steps=steps, seed=seed, deterministic=np.False_)  # type: ignore[arg-type]
     dataset = EntityDataset(tmp_path / "a")
     assert dataset.metadata["seed"] == 3 and ez.datasets.replay(dataset, venv) is None
+
+
+def test_the_seed_of_a_recording_with_a_teacher(tmp_path: Path) -> None:
+    venv = ez.make_vec("MineSweeper", num_envs=2)
+
+    def teacher(batch: EntityBatch, rng: np.random.Generator) -> Any:
+        return sample_actions(venv.single_action_space, batch, rng)
+
+    for wrong in (-1, 1.5, "3"):
+        with raises(ValueError, "seed", wrong):
+            ez.record(venv, None, tmp_path / "a", steps=3, seed=wrong, teacher=teacher)  # type: ignore[arg-type]
+    for name in ("a", "b"):
+        ez.record(venv, None, tmp_path / name, steps=9, seed=None, teacher=teacher)
+    steps = [EntityDataset(tmp_path / name).gather(range(18)) for name in ("a", "b")]
+    assert not steps[0].observations.equals(steps[1].observations)
 
 
 def test_wrong_calls_are_named(tmp_path: Path) -> None:

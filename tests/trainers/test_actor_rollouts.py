@@ -23,6 +23,7 @@ from entitize.trainers.player import Player
 from entitize.trainers.ranks import Ranks
 from entitize.trainers.rollout import Rollout
 from entitize.trainers.schedule import Clock
+from gymnasium.error import ClosedEnvironmentError
 
 from facts import mentions, raises
 from local_actors import LocalRollouts
@@ -93,6 +94,30 @@ def test_two_actors_collect_and_train_what_one_process_does(
 
 
 CONFIG = PPOConfig(num_steps=4, minibatch_size=16, total_timesteps=96)
+
+
+def test_a_second_trainer_starts_with_new_episodes() -> None:
+    policies = [network("MultiSnake") for _ in range(2)]
+    with LocalRollouts("MultiSnake", policies[0], 2, 4) as rollouts:
+        PPO(policies[0], rollouts, CONFIG).train()
+        state = policies[0].state_dict()
+        again = PPO(policies[0], rollouts, CONFIG)
+        policies[1].load_state_dict(state)
+        with LocalRollouts("MultiSnake", policies[1], 2, 4) as others:
+            expected = PPO(policies[1], others, CONFIG).collect()
+        assert again.collect().observations.equals(expected.observations)
+        assert again.train()
+
+
+def test_closed_rollouts_say_so() -> None:
+    policy = network("MultiSnake")
+    with LocalRollouts("MultiSnake", policy, 2, 4) as rollouts:
+        trainer = PPO(policy, rollouts, CONFIG)
+        trainer.collect()
+    with raises(ClosedEnvironmentError, "LocalRollouts", "closed"):
+        trainer.collect()
+    with raises(ClosedEnvironmentError, "LocalRollouts", "closed"):
+        PPO(policy, rollouts, CONFIG)
 
 
 class Failing:
@@ -235,7 +260,7 @@ def test_what_cannot_be_played_by_actors_is_refused() -> None:
         LocalRollouts("MultiSnake", policy, 0, 0)  # as many environments as actors
     with raises(ValueError, "actor_timeout", 0):
         LocalRollouts("MultiSnake", policy, 2, 4, actor_timeout=0)
-    with raises(ValueError, "LocalRollouts", "policy", "actions", "SelectEntity"):
+    with raises(ValueError, "LocalRollouts", "policy", "actions", "'move'", "'Pick Cherry'"):
         LocalRollouts("CherryPick", policy, 2, 4)
     spaces = policy.observation_space, policy.action_space
     with raises(TypeError, "RogueNet", "Linear"):

@@ -259,6 +259,30 @@ def test_an_epoch_that_is_interrupted_is_undone(plays: Path) -> None:
     assert trainer.epoch == 0
     for name, tensor in net.state_dict().items():
         torch.testing.assert_close(tensor, before[name], rtol=0, atol=0)
+    trainer.learner.step = step  # type: ignore[method-assign]
+    trainer.train()
+    undisturbed = make_net()
+    undisturbed.load_state_dict(before)
+    ez.BehaviorCloning(undisturbed, EntityDataset(plays), ez.BehaviorCloningConfig(minibatch_size=64)).train()
+    for name, tensor in undisturbed.state_dict().items():
+        torch.testing.assert_close(tensor, net.state_dict()[name], rtol=0, atol=0)
+
+
+def test_a_policy_that_reads_a_wider_space_is_cloned(tmp_path: Path) -> None:
+    dataset = random_dataset(tmp_path / "plays")
+    narrow = ez.EntitySpace({"Unit": ["y"], "Mine": ["x"]}, SPACE.actions, ["time"])
+    nets = [
+        ez.RogueNet(narrow, SPACE.actions, d_model=8, n_layer=1, engine=engine)
+        for engine in ("auto", "torch")
+    ]
+    nets[1].load_state_dict(nets[0].state_dict())
+    config = ez.BehaviorCloningConfig(epochs=2, minibatch_size=16)
+    for net in nets:
+        with raises(DatasetError, "Unit"):
+            ez.BehaviorCloning(net, dataset, config)
+        net.adapt_to(SPACE)
+    losses = [ez.BehaviorCloning(net, dataset, config).train() for net in nets]
+    assert losses[0]["losses/loss"] == pytest.approx(losses[1]["losses/loss"], rel=1e-4)
 
 
 def test_an_optimizer_of_ones_own_moves_the_weights(plays: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
+import torch
 
 from chase import Cat, Mouse, Move
 from facts import raises
@@ -43,6 +44,21 @@ def test_a_game_trains_and_plays_without_a_changed_line(tmp_path: Path) -> None:
     with ez.make_vec(ez.Program(main, **DECLARED), 4) as venv:
         results = ez.evaluate(trained.policy, venv, 20)
     assert results.returns.mean() > 1.5
+
+
+def test_the_same_seed_trains_the_same_network() -> None:
+    def run(seed: int) -> Any:
+        config = ez.PPOConfig(total_timesteps=128, num_steps=16, seed=seed)
+        return ez.train(main, **DECLARED, num_games=4, config=config, network=SMALL)
+
+    state = torch.get_rng_state()
+    one, same, other = run(7), run(7), run(8)
+    assert torch.equal(torch.get_rng_state(), state)
+    weights = [
+        torch.cat([p.flatten() for p in trained.policy.parameters()]) for trained in (one, same, other)
+    ]
+    assert torch.equal(weights[0], weights[1]) and not torch.equal(weights[0], weights[2])
+    assert [main(one.agent) for _ in range(5)] == [main(same.agent) for _ in range(5)]
 
 
 def test_a_game_that_is_slow_now_and_then_trains_as_well() -> None:

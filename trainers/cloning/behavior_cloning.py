@@ -87,7 +87,7 @@ class BehaviorCloning(OwnsOptimizer):
             raise TypeError(f"BehaviorCloning: expected an nn.Module that is a Policy, got {policy!r}")
         if not isinstance(dataset, EntityDataset):
             raise TypeError(f"BehaviorCloning: expected an EntityDataset, got {dataset!r}")
-        dataset.check_space(policy.observation_space, "policy")
+        dataset.check_space(getattr(policy, "reads", policy.observation_space), "policy")
         self.policy: Policy = policy
         self.config: BehaviorCloningConfig = config
         self.callbacks = checked_callbacks(callbacks)
@@ -165,7 +165,7 @@ class BehaviorCloning(OwnsOptimizer):
         """Learn from all steps once, evaluate, and write a checkpoint."""
         self.check_optimizer()
         began = time.perf_counter()
-        before = Snapshot(self.policy, self.optimizer)
+        before, order = Snapshot(self.policy, self.optimizer), self.rng.bit_generator.state
         config, rows = self.config, self.demonstrations.learned
         history: defaultdict[str, list[float]] = defaultdict(list)
         num_minibatches = -(-len(rows) // config.minibatch_size)
@@ -185,6 +185,7 @@ class BehaviorCloning(OwnsOptimizer):
                 metrics |= self.evaluate()
         except BaseException as error:
             before.put_back(self.policy, self.optimizer)
+            self.rng.bit_generator.state = order
             if isinstance(error, NonFiniteError):
                 raise NonFiniteError(f"epoch {self.epoch + 1} (step {self.step}): {error}") from error
             raise

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
+from gymnasium.error import ClosedEnvironmentError
 from numpy.typing import NDArray
 
 from ...envs import EntityBatch
@@ -135,7 +136,7 @@ class ActorRollouts(RolloutSource):
         self._members: list[_Member] = []
         self._clock = Clock()
         self._num_steps: int | None = None  # None: no trainer has opened this
-        self._has_episodes = False
+        self._has_episodes = self._is_closed = False
         self._seed = self._requested = self._taken = self.restarts = 0
         self._fraction = 0.0
 
@@ -177,6 +178,7 @@ class ActorRollouts(RolloutSource):
 
     def close(self) -> None:
         """End all actors."""
+        self._is_closed = True
         members, self._members = self._members, []
         for member in members:
             member.actor.kill()
@@ -203,19 +205,31 @@ class ActorRollouts(RolloutSource):
 
         Raises:
             ValueError: `policy` is not the one that this was made for.
+            ClosedEnvironmentError: `close` was called.
         """
         if policy is not self._policy:
             raise ValueError(f"{type(self).__name__}: expected PPO with the policy that it was made for")
+        self._check_open()
+        self._has_episodes = False  # an actor's new player has seen nothing of those of an earlier trainer
         self._num_steps, self._clock = config.num_steps, clock
         for member in self._members:
             self._answer(member, self._open(member), "its network can't be made")
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClosedEnvironmentError(f"{type(self).__name__} has been closed")
 
     def _open(self, member: _Member) -> Wait:
         space, options = self._policy.observation_space, self._policy.config
         return member.actor.call("open", space, options, self._num_steps)
 
     def start_episodes(self, seed: int) -> EntityBatch:
-        """Start an episode in every environment, lane i with `seed + i`; return the steps of active lanes."""
+        """Start an episode in every environment, lane i with `seed + i`; return the steps of active lanes.
+
+        Raises:
+            ClosedEnvironmentError: `close` was called.
+        """
+        self._check_open()
         self._seed, self._requested, self._taken = seed, 0, 0
         results = []
         for member in self._members:
@@ -241,7 +255,9 @@ class ActorRollouts(RolloutSource):
         Raises:
             ActorError: an actor failed, or was lost more than `max_restarts` times.
             NonFiniteError: an actor met a number that is NaN or infinite.
+            ClosedEnvironmentError: `close` was called.
         """
+        self._check_open()
         self._has_episodes = False
         self._clock.start()
         weights = self.broadcast(self._parameters.flat(self._parameters.tensors()))

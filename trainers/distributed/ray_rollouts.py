@@ -124,7 +124,8 @@ def _start_ray(num_cpus: int) -> bool:
     with _variables(RAY_USAGE_STATS_ENABLED="0", RAY_worker_niceness="0"):
         try:
             ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, **options)
-        except (ConnectionError, RuntimeError) as error:
+        except Exception as error:  # as Ray raises where a node does not start in time
+            ray.shutdown()
             raise ActorError(f"RayRollouts: Ray can't be started or reached: {error}") from error
     return True
 

@@ -102,7 +102,8 @@ class OpponentPool:
     Args:
         learner: the policy in training.
         folder: the folder `opponents` in the run folder, which keeps the members for a resumed run (see
-            `OpponentFolder`); None: do not keep them.
+            `OpponentFolder`); None: do not keep them. Snapshots of an earlier pool are deleted there, unless
+            a checkpoint in the run folder needs them.
         checkpoints: fixed members: checkpoint folders, or run folders, of which the newest checkpoint is
             used. They may be other networks, with fewer entity types and features than the observations that
             the learner reads; call its `adapt_to` before.
