@@ -172,7 +172,7 @@ def _game_row(case: str, network: str, runs: Sequence[MeasuredRun]) -> dict[str,
     ended = [run for run in runs if run.has_returns]
     finals = [run.final() for run in ended]
     row |= range_values("return", finals)
-    scores = [normalised_returns(run, run.final()) for run in ended]
+    scores = [normalised_returns(run, final) for run, final in zip(ended, finals, strict=True)]
     row |= range_values("normalised", [float(score) for score in scores if score is not None])
     found = [
         impala_return(game.name, _steps_meant(run)) if game_of(run).is_published else None for run in ended

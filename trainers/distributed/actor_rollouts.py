@@ -210,7 +210,7 @@ class ActorRollouts(RolloutSource):
         if policy is not self._policy:
             raise ValueError(f"{type(self).__name__}: expected PPO with the policy that it was made for")
         self._check_open()
-        self._has_episodes = False  # an actor's new player has seen nothing of those of an earlier trainer
+        self._has_episodes = False  # actors get new players, which know none of them
         self._num_steps, self._clock = config.num_steps, clock
         for member in self._members:
             self._answer(member, self._open(member), "its network can't be made")
