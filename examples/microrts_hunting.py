@@ -100,6 +100,7 @@ def make(
     late: Mapping[str, int],
     opponents: Mapping[str, int],
     near: float,
+    upper_left: Mapping[str, int] | None = None,
     **options: Any,
 ) -> Hunting:
     """Make the environment.
@@ -107,9 +108,13 @@ def make(
     Args:
         states: the folder of the late states.
         late: how many lanes begin in them, by bot; an even number in all.
-        opponents: how many lanes play whole games, by bot.
+        opponents: how many lanes play whole games, by bot; every other one from the upper left.
+        upper_left: how many more lanes play whole games from the upper left, by bot.
     """
-    whole, hunted = ([bot for bot, count in bots.items() for _ in range(count)] for bots in (opponents, late))
+    whole, hunted, further = (
+        [bot for bot, count in bots.items() for _ in range(count)]
+        for bots in (opponents, late, upper_left or {})
+    )
     rng = np.random.default_rng(0)
     files = [rng.permutation(sorted(Path(states).glob(f"side{side}_*.xml"))) for side in (0, 1)]
     chosen = [str(file) for pair in zip(*files, strict=False) for file in pair][: len(hunted)]
@@ -118,12 +123,12 @@ def make(
             f"states {states}: expected at least {len(hunted)} for late lanes, got {len(chosen)}"
         )
     options |= {
-        "opponents": [*whole, *rng.permutation(hunted).tolist()],
-        "maps": [*[MAP] * len(whole), *chosen],
-        "side": [lane % 2 for bots in (whole, hunted) for lane in range(len(bots))],
+        "opponents": [*further, *whole, *rng.permutation(hunted).tolist()],
+        "maps": [*[MAP] * len(further + whole), *chosen],
+        "side": [0] * len(further) + [lane % 2 for bots in (whole, hunted) for lane in range(len(bots))],
         "limit_is_end": True,
     }
-    ticks = [0] * len(whole) + [int(Path(file).stem.partition("_step")[2]) for file in chosen]
+    ticks = [0] * len(further + whole) + [int(Path(file).stem.partition("_step")[2]) for file in chosen]
     return Hunting(num_envs, near, ticks, **options)
 
 

@@ -44,6 +44,17 @@ def check_vector_env(where: str, venv: object) -> None:
     raise TypeError(f"{where}: expected an EntityVectorEnv, got {_named(venv)}{hint}")
 
 
+def checked_config(config: PPOConfig) -> PPOConfig:
+    """Return `config`.
+
+    Raises:
+        TypeError: it is no `PPOConfig`.
+    """
+    if not isinstance(config, PPOConfig):
+        raise TypeError(f"PPO: config: expected a PPOConfig, got {config!r}. Use PPOConfig(**options)")
+    return config
+
+
 def checked_callbacks(callbacks: Sequence[Callable[..., Any]]) -> list[Callable[..., Any]]:
     """Return `callbacks` as a list.
 

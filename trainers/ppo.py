@@ -26,7 +26,7 @@ from ..policies.engines.graphs import matrix_precision
 from ..ragged import get_num_threads, keep_freed_memory
 from .advantages import explained_variance
 from .collector import Collector
-from .compatibility import check_samples, checked_callbacks, checked_module, checked_ranks
+from .compatibility import check_samples, checked_callbacks, checked_config, checked_module, checked_ranks
 from .config import PPOConfig
 from .learners.learner import Learner, make_learner
 from .learners.optimizer import make_optimizer, place, set_learning_rate
@@ -97,13 +97,11 @@ class PPO(OwnsOptimizer):
         callbacks: Sequence[Callback] = (),
         track: TrackerName | Tracker | None = None,
     ) -> None:
-        if not isinstance(config, PPOConfig):
-            raise TypeError(f"PPO: config: expected a PPOConfig, got {config!r}. Use PPOConfig(**options)")
+        self.config = checked_config(config)
         self.policy = policy
         module = checked_module(policy, venv)
         keep_freed_memory()
         self.venv = venv
-        self.config: PPOConfig = config
         self.ranks = Ranks.current()
         lanes, num_lanes = checked_ranks(self.ranks, policy, venv, config)
         self.callbacks = checked_callbacks(callbacks)

@@ -16,6 +16,7 @@ from ..adapters.programs.game import Main
 from ..envs import ActionSpace
 from ..policies.rogue_net import RogueNet
 from ..policies.runtime import Agent
+from .compatibility import checked_config
 from .config import PPOConfig
 from .ppo import PPO
 
@@ -68,8 +69,8 @@ def train(
     program = _program(main, entities, actions)
     if not isinstance(network, Mapping | None):
         raise TypeError(f"train: network: expected a dict of options of RogueNet, got {network!r}")
+    config = PPOConfig() if config is None else checked_config(config)
     with make_vec(program, num_games, **options) as venv:
-        config = PPOConfig() if config is None else config
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed % 2**64)
             policy = RogueNet(venv.single_observation_space, venv.single_action_space, **(network or {}))
