@@ -72,7 +72,6 @@ if TYPE_CHECKING:
     from .vector.sharded_vector import ShardedVectorEnv as ShardedVectorEnv
     from .vector.vector_env import EntityVectorEnv as EntityVectorEnv
     from .window import Window as Window
-    from .window import import_pygame as import_pygame
 else:
     #: Former name -> today's.
     _RENAMED = {"idle_lanes": "inactive_lanes", "make_vec": "entitize.make_vec"}

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
-import signal
-import sys
 from time import monotonic, sleep
 from typing import Any
 
@@ -15,32 +11,6 @@ from numpy.typing import NDArray
 
 #: Frames are enlarged by a whole number, to about this many pixels on their longer side.
 PIXELS = 768
-
-
-def import_pygame() -> Any:
-    """Import pygame without changing the handlers of fault signals (SIGSEGV, SIGBUS, SIGFPE, SIGILL).
-
-    At import pygame replaces them by plain handlers, which breaks a runtime in this process that needs the
-    details of these signals, as Java's virtual machine does.
-
-    Raises:
-        ImportError: pygame is not installed.
-    """
-    if "pygame" in sys.modules or os.name != "posix":
-        import pygame
-
-        return pygame
-    sigaction = ctypes.CDLL(None).sigaction
-    kept = {}
-    for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL):
-        kept[number] = ctypes.create_string_buffer(512)  # struct sigaction, whatever is in it
-        sigaction(int(number), None, kept[number])
-    try:
-        import pygame
-    finally:
-        for number, action in kept.items():
-            sigaction(int(number), action, None)
-    return pygame
 
 
 class Window:
@@ -64,7 +34,7 @@ class Window:
 
     def __init__(self, title: str, frames_per_second: int) -> None:
         try:
-            pygame = import_pygame()
+            import pygame
         except ImportError as error:
             raise gymnasium.error.DependencyNotInstalled(
                 "render_mode='human': pygame is not installed: pip install pygame-ce,"

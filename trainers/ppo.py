@@ -97,7 +97,7 @@ class PPO(OwnsOptimizer):
         callbacks: Sequence[Callback] = (),
         track: TrackerName | Tracker | None = None,
     ) -> None:
-        self.config = checked_config(config)
+        self.config: PPOConfig = checked_config(config)
         self.policy = policy
         module = checked_module(policy, venv)
         keep_freed_memory()

@@ -11,7 +11,7 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.envs import import_pygame, unbatch_observation
+from entitize.envs import unbatch_observation
 
 from facts import raises, warns
 
@@ -176,7 +176,8 @@ def test_bad_options_are_told() -> None:
 @pytest.fixture
 def pygame(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """pygame without a screen."""
-    pygame = import_pygame()
+    import pygame
+
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     yield pygame
     pygame.display.quit()
@@ -258,22 +259,6 @@ def test_an_environment_that_closes_leaves_the_others_theirs(pygame: Any, naps: 
     other.step(WAIT)
     assert shown(pygame).shape == (768, 768, 3)
     other.close()
-
-
-def test_pygames_import_leaves_the_handlers_of_signals_alone() -> None:
-    """A JVM handles null pointers in compiled code by signals, and needs more than a plain handler gets."""
-    code = (
-        "import ctypes, faulthandler\n"
-        "from entitize.envs.window import import_pygame\n"
-        "faulthandler.enable()\n"
-        "def handler():\n"
-        "    action = ctypes.create_string_buffer(512)\n"
-        "    ctypes.CDLL(None).sigaction(11, None, action)\n"
-        "    return action.raw[:16] + action.raw[136:140]  # without what Linux leaves unset of the mask\n"
-        "before = handler()\n"
-        "assert any(before) and import_pygame().version and handler() == before"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=100)
 
 
 def test_without_pygame_or_a_display_a_window_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -248,3 +248,33 @@ time.sleep(60)
 """
     )
     assert (done.returncode, done.stdout) == (-signal.SIGTERM, ""), done
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "import pygame",
+        "import pygame; pygame.init(); pygame.quit()",
+        "import faulthandler; faulthandler.enable()",
+    ],
+)
+def test_games_go_on_where_others_have_changed_the_handlers_of_faults(change: str) -> None:
+    """Compiled Java finds null pointers by faults: bots that search soon meet some."""
+    done = run(
+        f"""
+import entitize as ez
+first = ez.make_vec("MicroRTS/basesWorkers8x8", 1, opponents="coacAI")
+first.reset(seed=0)
+{change}
+bots = ["naiveMCTSAI", "mayari"] * 4
+env = ez.make_vec("MicroRTS/basesWorkers8x8", 8, opponents=bots, search_iterations=10)
+env.reset(seed=0)
+for _ in range(200):
+    env.step({{}})
+print("played")
+""",
+        SDL_VIDEODRIVER="dummy",
+        SDL_AUDIODRIVER="dummy",
+        PYGAME_HIDE_SUPPORT_PROMPT="1",
+    )
+    assert (done.returncode, done.stdout) == (0, "played\n"), done

@@ -12,7 +12,6 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.envs import import_pygame
 from entitize.ragged import RaggedArray
 from gymnasium.utils.env_checker import check_env, data_equivalence
 
@@ -177,7 +176,8 @@ def test_frames_are_512_pixels_wide():
 
 
 def test_the_window_shows_every_step(monkeypatch):
-    pygame = import_pygame()
+    import pygame
+
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     monkeypatch.setattr("entitize.envs.window.sleep", lambda seconds: None)
     env = ez.procgen.ProcgenEnv("coinrun", render_mode="human")

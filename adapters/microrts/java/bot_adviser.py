@@ -12,6 +12,7 @@ from .bots import find_generators, may_hang
 from .games import GameColumns
 from .handles import Handles
 from .records import ORDER, order_writer
+from .signals import keep_fault_signals
 
 
 class BotAdviser:
@@ -66,6 +67,7 @@ class BotAdviser:
 
     def start(self, seed: int) -> None:
         """Get ready for a new game."""
+        keep_fault_signals()
         self.bot = self._prototype.clone()
         self.bot.reset()
         for field in self._generators:
@@ -78,6 +80,7 @@ class BotAdviser:
         Raises:
             RuntimeError: it raised an exception, or did not answer in time.
         """
+        keep_fault_signals()
         state = self._columns.states.array[self.game]
         self._unit.next_ID = self._columns.next_ids.array[self.game]
         self._sampler.set(None, self._shared_generator)

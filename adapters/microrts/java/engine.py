@@ -9,7 +9,8 @@ without them (`tests/adapters/test_microrts_engine.py` plays both side by side).
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +25,7 @@ from .jvm import start_engine
 from .maps import Map
 from .records import HEADER, UNIT, game_writer, mask_writer
 from .rewards import REWARDS
+from .signals import keep_fault_signals
 from .tick import Tick, order_reader
 from .watch import BotHungError, Watch
 
@@ -38,7 +40,14 @@ _ATTACK_WIDTH = 7
 Run = Callable[[int, int], None]
 
 #: The count of ids and the generator that random bots share are the process's: one engine plays at a time.
-_PLAYING = threading.Lock()
+_one_at_a_time = threading.Lock()
+
+
+@contextmanager
+def _playing() -> Iterator[None]:
+    with _one_at_a_time:
+        keep_fault_signals()
+        yield
 
 
 @dataclass(frozen=True)
@@ -124,7 +133,7 @@ class MicroRTSEngine:
             RuntimeError: a bot raised an exception instead of getting ready for a game.
         """
         columns = self.columns
-        with _PLAYING:
+        with _playing():
             for game, seed in zip(games, seeds, strict=True):
                 board = self.games[game].map
                 start = self._state(self._start_of(board).clone(), self.unit_types)
@@ -171,7 +180,7 @@ class MicroRTSEngine:
             self.read()
             return failures
         try:
-            with _PLAYING:
+            with _playing():
                 self._step_and_read()
             return []
         except self._jpype.JException as error:
@@ -198,7 +207,7 @@ class MicroRTSEngine:
         failures: list[BotFailure] = []
         while first < last:
             try:
-                with _PLAYING:
+                with _playing():
                     play(first, last)
                 break
             except (BotHungError, self._jpype.JException) as error:
@@ -221,10 +230,12 @@ class MicroRTSEngine:
 
     def read(self) -> None:
         """Read all games into `records`, and what the lanes' units may be ordered into `masks`."""
+        keep_fault_signals()
         self._read_all()
 
     def glance(self) -> None:
         """Read all games into `records`."""
+        keep_fault_signals()
         self._read_games()
 
     def adviser(self, bot: str, game: int, player: int) -> BotAdviser:

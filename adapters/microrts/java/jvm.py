@@ -8,14 +8,13 @@ import importlib
 import importlib.util
 import os
 import re
-import signal
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from ....process import is_on
 from .handles import Handles
+from .signals import keep_fault_signals, take_back_signals
 
 #: How to install the engine: its own requirements (gym 0.21, Python < 3.10) can't be met, nor are they used.
 INSTALL = "pip install --no-deps --ignore-requires-python gym-microrts==0.6.0"
@@ -123,9 +122,9 @@ def _check_jpype() -> None:
 def start_engine() -> Any:
     """The module `jpype`, with a JVM running that knows the engine's classes.
 
-    The JVM is started once, at the first call, and lives as long as the process. Its heap is bounded, Ctrl-C
-    stays Python's, what Java prints is dropped, and the interpreter's exit does not wait for threads that a
-    bot has left behind.
+    The JVM is started once, at the first call, and lives as long as the process. Its heap is bounded, it and
+    Python each have their signals (see `signals`), what Java prints is dropped, and the interpreter's exit
+    does not wait for threads that a bot has left behind.
 
     Raises:
         EngineMissingError: gym-microrts, JPype or Java is missing.
@@ -136,7 +135,9 @@ def start_engine() -> Any:
     jpype: Any = importlib.import_module("jpype")
     if not jpype.isJVMStarted():
         _start(jpype, folder)
-    elif not _knows_engine(jpype):
+        return jpype
+    keep_fault_signals()
+    if not _knows_engine(jpype):
         for jar in _jars(folder):
             jpype.addClassPath(str(jar))
         if not _knows_engine(jpype):
@@ -163,7 +164,8 @@ def _start(jpype: Any, folder: Path) -> None:
         options.append("--enable-native-access=ALL-UNNAMED")
     jars = [str(jar) for jar in _jars(folder)]
     jpype.startJVM(str(library), *options, classpath=jars, convertStrings=False, interrupt=False)
-    _take_back_signals()
+    keep_fault_signals()
+    take_back_signals()
     if is_on("separate_collectors"):
         _separate_collectors(importlib.import_module("_jpype"))
     if os.environ.get(OUTPUT_VARIABLE, "0") in ("", "0"):
@@ -201,20 +203,6 @@ def _separate_collectors(native: Any) -> None:
     """
     hook = getattr(native, "_collect", None)
     gc.callbacks[:] = [callback for callback in gc.callbacks if callback != hook]
-
-
-def _take_back_signals() -> None:
-    """Leave Ctrl-C and SIGTERM to Python as before.
-
-    JPype's handlers run in a Java thread: that of SIGTERM crashes the interpreter, and that of Ctrl-C does
-    not wake a main thread which waits for something.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        return
-    for number in (signal.SIGINT, signal.SIGTERM):
-        handler = signal.getsignal(number)
-        if handler is not None:
-            signal.signal(number, handler)
 
 
 def _jars(folder: Path) -> list[Path]:
