@@ -98,6 +98,18 @@ def test_hunting_begins_in_late_states_and_rewards_coming_near(
     venv.close()
 
 
+def test_a_mixed_network_has_its_shares_of_both(tmp_path: Path) -> None:
+    results = CHECKOUT / "experiments" / "results"
+    kept = results / "microrts_16x16_scratch", results / "microrts_16x16_hunting"
+    run("mix_networks.py", *kept, "--share", 0.25, "--out", tmp_path)
+    before, after, mixed = (
+        {name: weight.double().numpy() for name, weight in ez.load_policy(path).state_dict().items()}
+        for path in (*kept, tmp_path)
+    )
+    for name, weight in mixed.items():
+        np.testing.assert_allclose(weight, 0.75 * before[name] + 0.25 * after[name], atol=1e-6)
+
+
 def moving(units: np.ndarray) -> list[np.ndarray]:
     """Those that are neither a base nor barracks."""
     return [unit for unit in units if not unit[7] and not unit[8]]
