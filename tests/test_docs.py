@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
+import inspect
 import io
 import re
 from pathlib import Path
@@ -20,6 +21,7 @@ import pytest
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
+COMMON = {"num_envs", "render_mode"}  # options of all games
 FENCE = re.compile(r"^```python[ ]*\n(.*?)^```\n(?:\n?```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
 
 
@@ -92,6 +94,16 @@ def test_the_gallery_has_every_environment(kind: str) -> None:
     page = (CHECKOUT / "docs" / "gallery.md").read_text()
     missing = {name for name in names if f"### {name}\n" not in page and f"| `{name}` |" not in page}
     assert missing - {"ViZDoom/doom", "ViZDoom/doom2"} == set()  # whose data is not free
+
+
+def test_the_options_of_games_are_those_of_their_classes() -> None:
+    rows = re.findall(r"^\| (\w+) \| (`\w+=[^|]*) \|$", (CHECKOUT / "docs" / "games.md").read_text(), re.M)
+    page = {name: dict(re.findall(r"`(\w+)=([^`]+)`", options)) for name, options in rows}
+    for name in set(ez.games.GAMES) - {"OrbitWars", "PlanetWars"}:  # they have a page
+        made = ez.games.MineSweeper if name == "MineSweeper" else type(ez.make_vec(name, 2))
+        parameters = inspect.signature(made).parameters
+        options = {option: repr(parameters[option].default) for option in set(parameters) - COMMON}
+        assert page.get(name, {}) == options, name
 
 
 def test_every_page_is_in_one_of_the_four_parts_of_the_site(monkeypatch: pytest.MonkeyPatch) -> None:
