@@ -10,6 +10,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 from .. import __version__
 from ..envs import ObservationError
@@ -46,6 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code: 0, 1 where a check found a fault, or 2 where the user
     asked for what can't be done."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # of characters that the terminal or file can't hold
     try:
         return _run(words)
     except (UserError, ObservationError) as error:

@@ -185,12 +185,19 @@ def reset_needed(where: str, call: str) -> gymnasium.error.ResetNeeded:
     return gymnasium.error.ResetNeeded(f"{where}: call reset() before {call}")
 
 
+class NoPicturesError(ValueError, TypeError):
+    """An environment without pictures got a render mode. SB3's `make_vec_env` does without at a TypeError."""
+
+
 def check_render_mode(where: str, render_mode: str | None, modes: Sequence[str]) -> None:
     """Refuse a render mode that is neither None nor one of `modes`.
 
     Raises:
+        NoPicturesError: there are no modes.
         ValueError: it is something else.
     """
+    if render_mode is not None and not modes:
+        raise NoPicturesError(f"{where}: render_mode: expected None (no pictures), got {render_mode!r}")
     one_of(f"{where}: render_mode", render_mode, (None, *modes))
 
 

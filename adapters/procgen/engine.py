@@ -62,10 +62,16 @@ class StateBuffer:
         ffi = importlib.import_module("cffi").FFI()  # comes with the engine, so not imported before it
         self._pointers = [ffi.cast("char *", self.data.ctypes.data + int(start)) for start in self.starts]
         self._num_helpers = num_threads - 1
+        self._make_pool()
+
+    def _make_pool(self) -> None:
         self._pool = ThreadPoolExecutor(self._num_helpers) if self._num_helpers else None
+        self._process = os.getpid()
 
     def fill(self, engine: Any) -> None:
         """Fetch the state of every lane."""
+        if self._process != os.getpid():  # a forked process lacks the threads
+            self._make_pool()
         lanes = iter(range(len(self.lengths)))  # shared: each thread takes the next lane
         helpers = (
             [self._pool.submit(self._fill, engine, lanes) for _ in range(self._num_helpers)]

@@ -278,3 +278,73 @@ print("played")
         PYGAME_HIDE_SUPPORT_PROMPT="1",
     )
     assert (done.returncode, done.stdout) == (0, "played\n"), done
+
+
+@pytest.mark.parametrize(
+    "starts", ["start_engine()", "t = threading.Thread(target=start_engine); t.start(); t.join()"]
+)
+def test_signals_of_the_program_stay_as_they_are(starts: str) -> None:
+    done = run(
+        f"""
+import os, signal, threading, time
+from entitize.adapters.microrts.java import start_engine
+seen = []
+kept = [signal.SIGUSR2, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM]
+for number in kept:
+    signal.signal(number, lambda number, frame: seen.append(number))
+{starts}
+for number in kept:
+    os.kill(os.getpid(), number)
+    time.sleep(0.1)
+assert seen == kept, seen
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+start = time.monotonic()
+try:
+    threading.Event().wait(60)
+except KeyboardInterrupt:
+    print(time.monotonic() - start < 50)
+"""
+    )
+    assert (done.returncode, done.stdout) == (0, "True\n"), done
+
+
+def test_a_forked_process_says_that_it_has_no_java() -> None:
+    done = run(
+        """
+import multiprocessing
+import entitize as ez
+env = ez.make_vec("MicroRTS/basesWorkers8x8", 2, opponents="workerRushAI")
+env.reset(seed=0)
+def told(call):
+    try:
+        call()
+    except RuntimeError as error:
+        return "spawn" in str(error)
+def child():
+    assert told(lambda: env.step({})) and told(lambda: ez.make_vec("MicroRTS/basesWorkers8x8", 2))
+process = multiprocessing.get_context("fork").Process(target=child)
+process.start()
+process.join(60)
+env.step({})
+print(process.exitcode)
+"""
+    )
+    assert (done.returncode, done.stdout) == (0, "0\n"), done
+
+
+def test_a_thread_that_plays_on_at_the_exit_does_not_abort_it() -> None:
+    done = run(
+        """
+import threading, time
+import entitize as ez
+env = ez.make_vec("MicroRTS/basesWorkers8x8", 8, opponents="workerRushAI")
+batch, _ = env.reset(seed=0)
+def play():
+    while True:
+        env.step({})
+threading.Thread(target=play, daemon=True).start()
+time.sleep(1)
+"""
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done

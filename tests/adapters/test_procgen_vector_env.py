@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import multiprocessing
 import pickle
 import sys
 
@@ -340,6 +341,21 @@ def test_after_a_state_that_cannot_be_read_lanes_need_a_reset():
         venv.step(acts([NOOP, NOOP]))
     venv.reset()
     venv.step(acts([NOOP, NOOP]))
+    venv.close()
+
+
+def test_a_forked_process_steps_on_by_itself():
+    venv = ez.make_vec("Procgen/coinrun", num_envs=16)  # so many that threads fetch their states
+    batch, _ = venv.reset(seed=0)
+    batch, *_ = venv.step(venv.action_space.sample(mask=batch))
+    actions = venv.action_space.sample(mask=batch)
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    child = context.Process(target=lambda: theirs.send(venv.step(actions)[1]))
+    child.start()
+    assert ours.poll(60)
+    np.testing.assert_array_equal(ours.recv(), venv.step(actions)[1])
+    child.join()
     venv.close()
 
 

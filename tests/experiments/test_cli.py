@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -30,6 +31,15 @@ def steps(run: Path) -> list[int]:
 
 
 # -- the command itself --------------------------------------------------------------------------------------
+
+
+def test_an_output_that_cannot_hold_a_character_gets_a_substitute() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "entitize", "train", "--help"],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert done.returncode == 0 and b"--ppo.learning-rate" in done.stdout, done.stderr
 
 
 def test_help_names_every_command(entitize: Run) -> None:

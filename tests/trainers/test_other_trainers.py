@@ -158,6 +158,14 @@ def test_skrl(tmp_path: Path) -> None:
     assert changes.share() > 0.8
 
 
+def test_stable_baselines3_makes_environments_without_pictures_by_name() -> None:
+    from stable_baselines3.common.env_util import make_vec_env
+
+    options = {"env_id": "TreasureHunt", "maxima": 8, "flat_actions": True, "illegal": "replace"}
+    venv = make_vec_env(PADDED, 2, env_kwargs=options)  # with render_mode="rgb_array" first
+    assert {len(array) for array in venv.reset().values()} == {2}
+
+
 def test_stable_baselines3_and_maskable_ppo() -> None:
     pytest.importorskip("sb3_contrib")
     from sb3_contrib import MaskablePPO

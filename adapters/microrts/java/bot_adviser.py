@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from .bots import find_generators, may_hang
 from .games import GameColumns
 from .handles import Handles
+from .jvm import enter_java
 from .records import ORDER, order_writer
-from .signals import keep_fault_signals
 
 
 class BotAdviser:
@@ -67,7 +67,7 @@ class BotAdviser:
 
     def start(self, seed: int) -> None:
         """Get ready for a new game."""
-        keep_fault_signals()
+        enter_java()
         self.bot = self._prototype.clone()
         self.bot.reset()
         for field in self._generators:
@@ -80,7 +80,7 @@ class BotAdviser:
         Raises:
             RuntimeError: it raised an exception, or did not answer in time.
         """
-        keep_fault_signals()
+        enter_java()
         state = self._columns.states.array[self.game]
         self._unit.next_ID = self._columns.next_ids.array[self.game]
         self._sampler.set(None, self._shared_generator)

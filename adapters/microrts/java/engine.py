@@ -8,6 +8,7 @@ without them (`tests/adapters/test_microrts_engine.py` plays both side by side).
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,11 +22,10 @@ from .bot_adviser import BotAdviser
 from .bots import find_generators, make_bot, may_hang
 from .games import STATE, GameColumns, GameSetup
 from .handles import GameLoop, Handles, what_was_raised
-from .jvm import start_engine
+from .jvm import enter_java, start_engine
 from .maps import Map
 from .records import HEADER, UNIT, game_writer, mask_writer
 from .rewards import REWARDS
-from .signals import keep_fault_signals
 from .tick import Tick, order_reader
 from .watch import BotHungError, Watch
 
@@ -40,13 +40,15 @@ _ATTACK_WIDTH = 7
 Run = Callable[[int, int], None]
 
 #: The count of ids and the generator that random bots share are the process's: one engine plays at a time.
-_one_at_a_time = threading.Lock()
+_one_at_a_time = threading.RLock()
+# A thread that came back from Java into an interpreter which is ending would abort the process.
+atexit.register(_one_at_a_time.acquire, timeout=5)
 
 
 @contextmanager
 def _playing() -> Iterator[None]:
     with _one_at_a_time:
-        keep_fault_signals()
+        enter_java()
         yield
 
 
@@ -230,13 +232,13 @@ class MicroRTSEngine:
 
     def read(self) -> None:
         """Read all games into `records`, and what the lanes' units may be ordered into `masks`."""
-        keep_fault_signals()
-        self._read_all()
+        with _playing():
+            self._read_all()
 
     def glance(self) -> None:
         """Read all games into `records`."""
-        keep_fault_signals()
-        self._read_games()
+        with _playing():
+            self._read_games()
 
     def adviser(self, bot: str, game: int, player: int) -> BotAdviser:
         """Return a bot that says what `player` should do in `game`; see `BotAdviser`."""

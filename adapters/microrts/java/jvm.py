@@ -14,7 +14,7 @@ from typing import Any
 
 from ....process import is_on
 from .handles import Handles
-from .signals import keep_fault_signals, take_back_signals
+from .signals import keep_fault_signals, own_signals
 
 #: How to install the engine: its own requirements (gym 0.21, Python < 3.10) can't be met, nor are they used.
 INSTALL = "pip install --no-deps --ignore-requires-python gym-microrts==0.6.0"
@@ -45,6 +45,9 @@ _COMPILED_APART = (
     "rts.PlayerAction::fillWithNones",
     "rts.UnitAction::getValidActionBuffer",
 )
+
+#: "pid": the process that started Java, once it has.
+_process: dict[str, int] = {}
 
 _LIBRARIES = ("lib/server/libjvm.so", "lib/server/libjvm.dylib", "bin/server/jvm.dll")
 
@@ -136,7 +139,7 @@ def start_engine() -> Any:
     if not jpype.isJVMStarted():
         _start(jpype, folder)
         return jpype
-    keep_fault_signals()
+    enter_java()
     if not _knows_engine(jpype):
         for jar in _jars(folder):
             jpype.addClassPath(str(jar))
@@ -146,6 +149,20 @@ def start_engine() -> Any:
                 " before it does"
             )
     return jpype
+
+
+def enter_java() -> None:
+    """Get ready for a call into Java.
+
+    Raises:
+        RuntimeError: this process was forked from the one with the JVM, whose threads it lacks.
+    """
+    if _process.setdefault("pid", os.getpid()) != os.getpid():
+        raise RuntimeError(
+            "MicroRTS: expected the process that started Java, got one forked from it. Start processes with"
+            ' "spawn", as in AsyncVectorEnv(…, context="spawn"), or use make_vec(…, num_workers=…)'
+        )
+    keep_fault_signals()
 
 
 def _start(jpype: Any, folder: Path) -> None:
@@ -163,9 +180,9 @@ def _start(jpype: Any, folder: Path) -> None:
     if version is not None and version >= 24:  # it would warn of what JPype does
         options.append("--enable-native-access=ALL-UNNAMED")
     jars = [str(jar) for jar in _jars(folder)]
-    jpype.startJVM(str(library), *options, classpath=jars, convertStrings=False, interrupt=False)
-    keep_fault_signals()
-    take_back_signals()
+    with own_signals():
+        jpype.startJVM(str(library), *options, classpath=jars, convertStrings=False, interrupt=False)
+    enter_java()
     if is_on("separate_collectors"):
         _separate_collectors(importlib.import_module("_jpype"))
     if os.environ.get(OUTPUT_VARIABLE, "0") in ("", "0"):

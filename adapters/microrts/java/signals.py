@@ -1,31 +1,48 @@
-"""Signals in a process with a JVM: Ctrl-C and SIGTERM stay Python's, those of faults stay Java's."""
+"""Signals in a process with a JVM: the program's own stay as they are, those of faults stay the JVM's."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import signal
-import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 _ACTION_BYTES = 512  # more than any system's `struct sigaction` has
 _sigaction: Any = ctypes.CDLL(None).sigaction if os.name == "posix" else None
 #: What the system does for the JVM at each fault signal; empty before the first `keep_fault_signals`.
-_actions: list[tuple[int, Any]] = []
+_fault_actions: dict[int, Any] = {}
 
 
-def take_back_signals() -> None:
-    """Leave Ctrl-C and SIGTERM to Python as before.
+def _actions(*numbers: int) -> dict[int, Any]:
+    """Return what the system does at each of the signals, by their numbers."""
+    actions = {int(number): ctypes.create_string_buffer(_ACTION_BYTES) for number in numbers}
+    for number, action in actions.items():
+        _sigaction(number, None, action)
+    return actions
 
-    JPype's handlers run in a Java thread: that of SIGTERM crashes the interpreter, and that of Ctrl-C does
-    not wake a main thread which waits for something.
+
+@contextmanager
+def own_signals() -> Iterator[None]:
+    """Leave Ctrl-C, SIGTERM, SIGHUP and SIGQUIT, and SIGUSR2 where it is handled, as they are before.
+
+    A JVM that starts takes them over. Its handlers run in a Java thread: that of SIGTERM crashes the
+    interpreter, that of Ctrl-C does not wake a main thread which waits, and handlers of the program are
+    never called.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if _sigaction is None:
+        yield
         return
-    for number in (signal.SIGINT, signal.SIGTERM):
-        handler = signal.getsignal(number)
-        if handler is not None:
-            signal.signal(number, handler)
+    numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT]
+    if signal.getsignal(signal.SIGUSR2) != signal.SIG_DFL:  # else the JVM's, which suspends its threads by it
+        numbers.append(signal.SIGUSR2)
+    before = _actions(*numbers)
+    try:
+        yield
+    finally:
+        for number, action in before.items():
+            _sigaction(number, action, None)
 
 
 def keep_fault_signals() -> None:
@@ -37,10 +54,7 @@ def keep_fault_signals() -> None:
     """
     if _sigaction is None:
         return
-    for number, action in _actions:
+    for number, action in _fault_actions.items():
         _sigaction(number, action, None)
-    if not _actions:
-        for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL):
-            action = ctypes.create_string_buffer(_ACTION_BYTES)
-            _sigaction(int(number), None, action)
-            _actions.append((int(number), action))
+    if not _fault_actions:
+        _fault_actions.update(_actions(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL))
