@@ -333,6 +333,37 @@ print(process.exitcode)
     assert (done.returncode, done.stdout) == (0, "0\n"), done
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forked children")
+def test_a_process_that_is_forked_during_a_step_does_not_wait_for_it() -> None:
+    done = run(
+        """
+import multiprocessing, threading
+import entitize as ez
+env = ez.make_vec("MicroRTS/basesWorkers8x8", 1, opponents="naiveMCTSAI", max_steps=2000)
+env.reset(seed=0)
+at_its_second_step = threading.Event()
+def play():
+    env.step({})
+    at_its_second_step.set()
+    env.step({})
+def child():
+    try:
+        env.reset(seed=0)
+    except RuntimeError as error:
+        assert "spawn" in str(error)
+player = threading.Thread(target=play)
+player.start()
+at_its_second_step.wait()
+process = multiprocessing.get_context("fork").Process(target=child)
+process.start()
+process.join(60)
+player.join()
+print(process.exitcode)
+"""
+    )
+    assert (done.returncode, done.stdout) == (0, "0\n"), done
+
+
 def test_a_thread_that_plays_on_at_the_exit_does_not_abort_it() -> None:
     done = run(
         """

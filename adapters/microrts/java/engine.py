@@ -22,7 +22,7 @@ from .bot_adviser import BotAdviser
 from .bots import find_generators, make_bot, may_hang
 from .games import STATE, GameColumns, GameSetup
 from .handles import GameLoop, Handles, what_was_raised
-from .jvm import enter_java, start_engine
+from .jvm import check_process, enter_java, start_engine
 from .maps import Map
 from .records import HEADER, UNIT, game_writer, mask_writer
 from .rewards import REWARDS
@@ -47,6 +47,7 @@ atexit.register(_one_at_a_time.acquire, timeout=5)
 
 @contextmanager
 def _playing() -> Iterator[None]:
+    check_process()  # a forked process may have copied a lock that no thread of it will release
     with _one_at_a_time:
         enter_java()
         yield

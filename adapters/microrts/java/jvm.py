@@ -155,14 +155,23 @@ def enter_java() -> None:
     """Get ready for a call into Java.
 
     Raises:
-        RuntimeError: this process was forked from the one with the JVM, whose threads it lacks.
+        RuntimeError: see `check_process`.
+    """
+    check_process()
+    keep_fault_signals()
+
+
+def check_process() -> None:
+    """Check that this process has the JVM's threads.
+
+    Raises:
+        RuntimeError: it was forked from the process that started Java.
     """
     if _process.setdefault("pid", os.getpid()) != os.getpid():
         raise RuntimeError(
             "MicroRTS: expected the process that started Java, got one forked from it. Start processes with"
             ' "spawn", as in AsyncVectorEnv(…, context="spawn"), or use make_vec(…, num_workers=…)'
         )
-    keep_fault_signals()
 
 
 def _start(jpype: Any, folder: Path) -> None:
