@@ -24,7 +24,7 @@ from .inputs.prepare import Inputs, Prepared
 from .padded_slots import Flags, Slots
 from .rogue_net import RogueNet, RogueNetConfig
 from .rogue_net.blocks import mean_of_steps
-from .rogue_net.config import SHAPING, from_options
+from .rogue_net.config import from_options
 from .rogue_net.names import NamedModules
 from .rogue_net.network import Encoder
 from .rogue_net.normalization import InputNorm, take_in
@@ -125,10 +125,10 @@ class PaddedRogueNet(nn.Module):
         Raises:
             ValueError: its entity types, features or options are others; nothing was copied.
         """
-        for name in SHAPING:
-            theirs, ours = getattr(net.settings, name), getattr(self.settings, name)
-            if theirs != ours:
-                raise ValueError(f"the network differs: {name}: expected {ours}, got {theirs}")
+        theirs = net.settings.computing(heads=False)
+        for name, ours in self.settings.computing(heads=False).items():
+            if theirs[name] != ours:
+                raise ValueError(f"the network differs: {name}: expected {ours}, got {theirs[name]}")
         if net.inputs.features != self.inputs.features:
             raise ValueError(
                 f"the network differs: features: expected {self.inputs.features}, got {net.inputs.features}"

@@ -46,7 +46,7 @@ def _from_options(settings: RogueNetConfig, space: EntitySpace) -> EngineChoice:
     if settings.engine == "graphs":
         limit = graphs_limit(settings, space)
         return EngineChoice("graphs", "engine='graphs'") if limit is None else EngineChoice("torch", limit)
-    limit = fused_limit(settings)
+    limit = fused_limit(settings, space)
     if limit is not None:
         return EngineChoice("torch", limit)
     for d in (settings.d_model, settings.for_value().d_model):

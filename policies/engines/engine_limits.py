@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from ...envs import Continuous, EntitySpace
+from dataclasses import fields
+
+from ...envs import Categorical, Continuous, EntitySpace, MultiCategorical, SelectEntity
 from ..rogue_net.config import RogueNetConfig
 
+#: What the fused kernels compute. A new option or kind of action is torch's alone until it stands here:
+#: `load_agent` cannot compare the kernels with torch, as `proof` does, and would compute another network.
+_FUSED_OPTIONS = {
+    *("d_model", "n_layer", "n_head", "d_qk", "translation", "fourier", "global_features"),
+    *("squash", "log_std_init", "composite"),
+    *("separate_value_net", "value_d_model", "value_n_layer", "value_n_head"),
+    *("dropout", "embedding_dropout", "residual_dropout", "attention_dropout"),  # none in acting
+    *("engine", "attention"),
+}
+_FUSED_ACTIONS = (Categorical, Continuous, MultiCategorical, SelectEntity)
 
-def fused_limit(settings: RogueNetConfig) -> str | None:
+
+def fused_limit(settings: RogueNetConfig, space: EntitySpace) -> str | None:
     """Return why the fused kernels cannot compute such a network; None if they can."""
-    if settings.relative_position is not None:
-        return "relative positions have no fused kernels"
-    if settings.pooling is not None:
-        return "pooling has no fused kernels"
+    for option in fields(settings):
+        if option.name not in _FUSED_OPTIONS and getattr(settings, option.name) != option.default:
+            return f"{option.name} has no fused kernels"
+    for name, action in space.actions.items():
+        if not isinstance(action, _FUSED_ACTIONS):
+            return f"action {name!r}, a {type(action).__name__}, has no fused kernels"
     for d in (settings.d_model, settings.for_value().d_model):
         if d % 4:
             return f"the width {d} is no multiple of 4"

@@ -19,11 +19,16 @@ GlobalFeatures = Literal["entity", "concat"]
 Composite = Literal["used", "all"]
 ValueGate = Literal["linear", "relu", "gelu", "sigmoid"]
 
-#: The options in which networks must agree to compute the same of the same weights.
-SHAPING = (
-    *("d_model", "n_layer", "n_head", "pooling"),
-    *("relative_position", "translation", "fourier", "global_features"),
-)
+#: Options that do not change what a network computes of given weights, without dropout.
+_NOT_COMPUTED = {
+    *("dropout", "embedding_dropout", "residual_dropout", "attention_dropout"),
+    *("engine", "attention", "log_std_init"),
+}
+#: Options of the heads and of the separate value network.
+_OF_HEADS = {
+    *("d_qk", "squash", "composite"),
+    *("separate_value_net", "value_d_model", "value_n_layer", "value_n_head"),
+}
 
 _T = TypeVar("_T")
 
@@ -366,6 +371,17 @@ class RogueNetConfig:
         """The dropout probability at a place."""
         own: float | None = getattr(self, f"{place}_dropout")
         return self.dropout if own is None else own
+
+    def computing(self, heads: bool = True) -> dict[str, Any]:
+        """The options that decide what a network computes of given weights, dropout apart.
+
+        `heads=False`: only those that decide on the embeddings of entities.
+        """
+        left_out = _NOT_COMPUTED | (set() if heads else _OF_HEADS)
+        names = [option.name for option in dataclasses.fields(self) if option.name not in left_out]
+        value = self.for_value()
+        own = {f"value_{name}": getattr(value, name) for name in ("d_model", "n_layer", "n_head")}
+        return {name: own.get(name, getattr(self, name)) for name in names}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dicts, lists, numbers and strings: `RogueNetConfig(**config.to_dict()) == config`."""

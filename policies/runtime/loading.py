@@ -58,7 +58,7 @@ def _network(space: EntitySpace, checkpoint: StoredCheckpoint[NDArray[Any]]) -> 
     reason: str | None = f"it is a {saved['class']}"
     if saved["class"] == "RogueNet":
         settings = from_options(RogueNetConfig, saved["config"])
-        reason = fused_limit(settings)
+        reason = fused_limit(settings, space)
         if reason is None:
             return KernelNetwork(space, settings, checkpoint)
     if importlib.util.find_spec("torch") is None:

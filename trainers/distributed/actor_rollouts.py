@@ -375,6 +375,6 @@ def checked_policy(where: str, policy: object) -> RogueNet:
     """
     if not isinstance(policy, RogueNet):
         raise TypeError(f"{where}: policy: expected a RogueNet, got {type(policy).__name__}")
-    if reason := fused_limit(policy.settings) or policy.acts_otherwise():
+    if reason := fused_limit(policy.settings, policy.observation_space) or policy.acts_otherwise():
         raise ValueError(f"{where}: policy: expected a network that acts without torch, but {reason}")
     return policy

@@ -27,7 +27,6 @@ from ...envs import (
     batch_observations,
 )
 from ...policies.rogue_net import InputNorm, RogueNet
-from ...policies.rogue_net.config import SHAPING
 from ...ragged import RaggedArray
 
 #: Adam's ε, as in the actor-critic policies of Stable-Baselines3.
@@ -254,13 +253,10 @@ class RogueNetPolicy(BasePolicy):
             shapes = [tuple(side[name].shape) if name in side else "absent" for side in (here, there)]
             if shapes[0] != shapes[1]:
                 raise ValueError(f"another network: {name} is {shapes[0]} here, {shapes[1]} there")
-        for option in (*SHAPING, "composite", "squash"):
-            ours, theirs = getattr(mine.settings, option), getattr(network.settings, option)
-            if ours != theirs:
-                raise ValueError(f"another network: {option} is {ours} here, {theirs} there")
-        ours, theirs = (net.settings.for_value().n_head for net in (mine, network))
-        if ours != theirs:
-            raise ValueError(f"another network: value_n_head is {ours} here, {theirs} there")
+        theirs = network.settings.computing()
+        for option, ours in mine.settings.computing().items():
+            if theirs[option] != ours:
+                raise ValueError(f"another network: {option} is {ours} here, {theirs[option]} there")
         mine.load_state_dict(there)
         self._forget_rollout()
 
