@@ -63,7 +63,7 @@ QUICK = {
     "experiments/queue": "run_records",
     "experiments/statistics": "curves",
     "policies/export": "onnx_export onnx_steps",
-    "policies": "composite_head engine_choice fused_network gaussian_head runtime sb3_policy",
+    "policies": "composite_head engine_choice engine_limits fused_network gaussian_head runtime sb3_policy",
     "ragged": "ragged_array ragged_buffer ragged_building ragged_combine",
     "web": "multi_snake",
     "trainers": (

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ...envs import EntityBatch, EntityVectorEnv
 from ...envs.errors import WorkerError, check_render_mode, checked_options, whole_number
 from ...envs.registration import share_lanes
+from ...envs.seeds import lane_generators
 from ...envs.vector.vector_env import StepResult
 from ...ragged import RaggedArray, keep_freed_memory
 from .buttons import Buttons
@@ -95,7 +96,7 @@ class ViZDoomVectorEnv(EntityVectorEnv):
         self.single_observation_space = self._observer.space
         self.single_action_space = self._buttons.action_space
         self._first_seed = seed
-        self._generators: list[np.random.Generator | None] = [None] * num_envs
+        self._generators: list[np.random.Generator] = []
         self._episode_seeds = np.zeros(num_envs, np.int64)
         if num_threads is None:
             num_threads = 2 * (os.cpu_count() or 1)
@@ -108,9 +109,7 @@ class ViZDoomVectorEnv(EntityVectorEnv):
         self, seeds: list[int | None], options: dict[str, Any] | None
     ) -> tuple[EntityBatch, dict[str, Any]]:
         """Start an episode in every lane; a lane without a seed continues its random numbers."""
-        for lane, seed in enumerate(seeds):
-            if seed is not None or self._generators[lane] is None:
-                self._generators[lane] = np.random.default_rng(seed)
+        self._generators = lane_generators(seeds, self._generators)
         if not self.engines:
             self.engines = self._each("being made", self._make_engine)
         self._readings = self._each("reset", self._start)
@@ -137,9 +136,7 @@ class ViZDoomVectorEnv(EntityVectorEnv):
         return outcome
 
     def _start(self, lane: int) -> Reading:
-        generator = self._generators[lane]
-        assert generator is not None
-        seed = int(generator.integers(_NUM_SEEDS))
+        seed = int(self._generators[lane].integers(_NUM_SEEDS))
         self._episode_seeds[lane] = seed
         return self.engines[lane].start(seed)
 

@@ -76,7 +76,8 @@ class OneLaneEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
         batch, rewards, terminated, truncated, infos = self._venv.step(actions)
         self._is_playing = not (terminated[0] or truncated[0])
         self._show()
-        observation = self._observed(batch)
+        # Where the engine has begun the next episode all the same, its first observation is not the step's.
+        observation = self._observed(batch if self._is_playing else infos.get("final_obs", batch))
         return observation, float(rewards[0]), bool(terminated[0]), bool(truncated[0]), _info(infos)
 
     def _observed(self, batch: EntityBatch) -> dict[str, Any]:

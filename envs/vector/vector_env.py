@@ -57,9 +57,10 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
 
     A subclass sets `num_envs`, `single_observation_space` and `single_action_space`, writes `_reset` and
     `_step` (and `_render`, where it takes a `render_mode`), and releases what it holds in `close_extras`,
-    which `close` calls once. This class does what all share: it validates actions, refuses calls that come
-    before the first reset or after `close`, and closes the environment where a `WorkerError` is raised. (A
-    subclass that overrides `reset` and `step` themselves works too, and does all of that itself.)
+    which `close` calls once. Where `starts_over` is False, `_step` leaves ended episodes as they are. This
+    class does what all share: it validates actions, refuses calls that come before the first reset or after
+    `close`, and closes the environment where a `WorkerError` is raised. (A subclass that overrides `reset`
+    and `step` themselves works too, and does all of that itself.)
 
     Raises:
         gymnasium.error.ResetNeeded: `step` or `render` before the first `reset`; `step` after one that raised

@@ -34,7 +34,8 @@ def test_a_kind_of_action_that_is_not_listed_has_no_kernels(monkeypatch: pytest.
         """As if somebody had added a kind."""
 
     Slider.__abstractmethods__ = frozenset()
-    monkeypatch.setattr(SPACE.actions, "items", lambda: [("slide", Slider())])
+    kind: Any = Slider
+    monkeypatch.setattr(SPACE.actions, "items", lambda: [("slide", kind())])
     limit = fused_limit(RogueNetConfig(), SPACE)
     assert limit is not None and "slide" in limit and "Slider" in limit
 
