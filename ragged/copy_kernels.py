@@ -88,44 +88,6 @@ def gather_items(source, offsets, indices, target, target_offsets, size):  # typ
 
 
 @compiled(nogil=True)
-def gather_offsets_of_all(addresses, sequences, indices, offsets):  # type: ignore[no-untyped-def]
-    """Fill `offsets` (K, len(indices) + 1): the start of each gathered sequence, for each of K arrays.
-
-    `addresses` (K,) of their offsets, each for as many `sequences`. Returns the position of the first index
-    that is out of range, or -1.
-    """
-    for position in range(len(indices)):
-        if not -sequences <= indices[position] < sequences:
-            return position
-    for k in range(len(addresses)):
-        source = carray(_integer_pointer(addresses[k]), (sequences + 1,))
-        total = 0
-        offsets[k, 0] = 0
-        for position in range(len(indices)):
-            b = indices[position] + (sequences if indices[position] < 0 else 0)
-            total += source[b + 1] - source[b]
-            offsets[k, position + 1] = total
-    return -1
-
-
-@compiled(nogil=True)
-def gather_items_of_all(  # type: ignore[no-untyped-def]
-    addresses, offset_addresses, sizes, sequences, indices, targets, target_offsets, first, last
-):
-    """`gather_items` for each of K arrays, of indices first to last: sources, offsets and targets are memory
-    addresses (K,), `sizes` (K,) the bytes of an item, `target_offsets` as `gather_offsets_of_all` has it."""
-    for k in range(len(addresses)):
-        source = carray(_integer_pointer(offset_addresses[k]), (sequences + 1,))
-        size = sizes[k]
-        for position in range(first, last):
-            start = target_offsets[k, position]
-            count = (target_offsets[k, position + 1] - start) * size
-            if count:
-                b = indices[position] + (sequences if indices[position] < 0 else 0)
-                _copy_between_addresses(targets[k] + start * size, addresses[k] + source[b] * size, count)
-
-
-@compiled(nogil=True)
 def fill_block_offsets(blocks, sizes, num_dense, offsets, starts):  # type: ignore[no-untyped-def]
     """Fill the starts of sequences and arrays after W blocks are joined; see `blocks.BlockLayout`.
 
