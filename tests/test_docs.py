@@ -8,6 +8,7 @@ line, is what it prints.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib
 import importlib.util
 import inspect
@@ -104,6 +105,23 @@ def test_the_options_of_games_are_those_of_their_classes() -> None:
         parameters = inspect.signature(made).parameters
         options = {option: repr(parameters[option].default) for option in set(parameters) - COMMON}
         assert page.get(name, {}) == options, name
+
+
+@pytest.mark.parametrize("engine", ["atari", "griddly", "microrts", "procgen", "vizdoom"])
+def test_every_option_of_an_engine_is_in_the_table_of_its_page(engine: str) -> None:
+    if engine in ("vizdoom", "griddly") and importlib.util.find_spec(engine) is None:
+        pytest.skip("the engine is not installed")
+    adapter = getattr(ez, engine)
+    made = [getattr(adapter, name) for name in dir(adapter) if name.endswith("VectorEnv")]
+    options = importlib.import_module(f"entitize.adapters.{engine}.options")
+    own = [kind for name, kind in vars(options).items() if name.endswith("Options")]
+    expected = {field.name for kind in own for field in dataclasses.fields(kind)}
+    for function in (*made, adapter.make_vec):
+        parameters = inspect.signature(function).parameters.values()
+        expected |= {parameter.name for parameter in parameters if parameter.kind == parameter.KEYWORD_ONLY}
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", (CHECKOUT / "docs" / f"{engine}.md").read_text(), re.M)
+    written = {name for names in rows for name in re.findall(r"\w+", names)}
+    assert expected - {"use_generated_assets"} <= written  # the engine refuses that one
 
 
 def test_every_page_is_in_one_of_the_four_parts_of_the_site(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,8 +35,8 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
     **To add a kind**, write one module beside `categorical.py`. It holds the space, the mask that an author
     writes, the action that an author gets, and the rules, each of them for a whole batch: a single
     environment is a batch of one. Implement what is abstract below, set the class attributes that differ, and
-    list the class in `kinds.py`. Adapters, layouts, schemas and checks then know it. What remains is one
-    head in the network (`policies/rogue_net`), and one in the kernels if it is to be trained by them.
+    list the class in `kinds.py`. Adapters, layouts, schemas and checks then know it. What remains is its head
+    in the network: docs/how-it-is-built.md lists the places.
 
     Wherever a `part` is an `ActionMask`, it belongs to this action; *row* r is its r-th actor over all steps.
     """

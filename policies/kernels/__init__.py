@@ -42,8 +42,9 @@ product is one weight times 16 rows. Kernels take parts of flat arrays as small 
 
 **How to add an action head.** Write `heads/x_kernels.py` like `heads/choice_kernels.py`: formulas of forward
 and backward in the docstring; a NamedTuple for the head (its place in `w`) and one for the actors of a batch;
-kernels to draw, to evaluate and to go backward. Then write a subclass of `FusedHead` in `fused_heads.py`, and
-return it from `fused_head`.
+kernels to draw, to evaluate and to go backward. Then write a subclass of `FusedHead` in `fused_heads.py`,
+return it from `fused_head`, and list the kind of action in `engines/engine_limits.py`. Where else a head has
+a part: docs/how-it-is-built.md.
 
 **How to add something to a block.** Name its parameters in `BlockParameters`, in the order in which
 `FusedEncoder` adds them to the layout; give its activations lines in `BlockTiles`; compute them in

@@ -92,6 +92,10 @@ class GaussianHead(nn.Module):
         """Return log-probabilities (A,) of the raw numbers u (A, K) and entropies (A,), from means (A, K)."""
         return self._log_probs(u, mean), self._entropies(mean)
 
+    def as_drawn(self, actions: RaggedArray) -> RaggedArray:
+        """Return the raw numbers of `actions`, which `evaluate` takes; see `Numbers.drawn`."""
+        return self.numbers.drawn(actions)
+
     def explain(self, x: Tensor, rows: RowLayout, mask: ActionMask) -> Tensor:
         """Return the actions (A, 3, K) one standard deviation below the mean, at the mean, and one above."""
         mean, spread = self._mean(x, rows, mask), self.log_std.exp()

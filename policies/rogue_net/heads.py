@@ -119,6 +119,10 @@ class LogitsHead(nn.Module):
         """Return the log-probability of each actor's action and the entropy of its distribution (A,)."""
         return self.distribution.evaluate(self._logits(x, rows, mask), mask.mask, actions)
 
+    def as_drawn(self, chosen: RaggedArray) -> RaggedArray:
+        """Return actions as `evaluate` takes them: choices stay as they are."""
+        return chosen
+
     def explain(self, x: Tensor, rows: RowLayout, mask: ActionMask) -> Tensor:
         """Return the probability of each choice (A, C)."""
         return self.distribution.probabilities(self._logits(x, rows, mask), mask.mask)
@@ -166,6 +170,10 @@ class SelectEntityHead(nn.Module):
         logits = (queries[of_actor] * keys[as_tensor(actee, x)]).sum(1) / math.sqrt(queries.shape[1])
         log_probs, entropies = ragged_log_softmax(logits, of_actor, len(queries))
         return log_probs[as_tensor(chosen, x)], entropies
+
+    def as_drawn(self, chosen: RaggedArray) -> RaggedArray:
+        """Return actions as `evaluate` takes them: choices stay as they are."""
+        return chosen
 
     def explain(self, x: Tensor, rows: RowLayout, mask: ActionMask) -> Tensor:
         """Return the probability of each actee (A, E) at a single step."""

@@ -211,12 +211,7 @@ class RogueNetwork(nn.Module):
         Raises:
             ValueError: a continuous action of another shape or dtype, or one that is not finite.
         """
-        return {
-            name: head.numbers.drawn(chosen)
-            if isinstance(head := self.action_heads[name], GaussianHead)
-            else chosen
-            for name, chosen in actions.items()
-        }
+        return {name: self.action_heads[name].as_drawn(chosen) for name, chosen in actions.items()}  # type: ignore[operator]
 
     def update_normalization(self, batch: EntityBatch) -> None:
         """Update the statistics of the inputs by `batch`: once per collected batch, by the trainer.
