@@ -55,7 +55,7 @@ GAMES = (
     *("MultiArmedBandit", "MultiSnake", "MultiSnake/lanes", "NotHotdog", "PickMatchingBalls"),
     *("RockPaperScissors", "TreasureHunt", "Xor", PAST_SELVES),
 )
-#: How often each of `sound_checkpoints` is taken; networks that take long to build are rare.
+#: How often each kind of `networks` is taken; networks that take long to build are rare.
 SHARES = (0.45, 0.2, 0.14, 0.15, 0.01, 0.05)
 TENSORS_ENDING = ".safetensors"
 STATE = "environments" + TENSORS_ENDING

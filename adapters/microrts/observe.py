@@ -110,7 +110,7 @@ class Observer:
 
     @property
     def is_over(self) -> NDArray[np.bool_]:
-        """Which games have ended (games,)."""
+        """True for the games that have ended (games,)."""
         return self.headers[_IS_OVER] != 0
 
     @property

@@ -63,7 +63,7 @@ class GameViews:
 
 
 class AgentsInPlay(NamedTuple):
-    """Which of L learning agents play in a game."""
+    """The agents in play in a game, and those of L learning agents."""
 
     playing: list[str]  # all agents in play
     present: list[str]  # the learning agents in play

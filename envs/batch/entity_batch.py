@@ -138,7 +138,7 @@ class EntityBatch:
         return [int(rows.offsets[step + 1] - rows.offsets[step]) for rows in self.entities.values()]
 
     def visibility(self, name: str) -> RaggedArray:
-        """Which entities of type `name` the policy may see (N_t,) bool, where nothing is said all of them."""
+        """Mark the entities of type `name` that the policy may see (N_t,) bool; by default all."""
         rows = self.entities[name]
         return self.visible[name] if name in self.visible else rows.with_values(np.ones(rows.num_items, bool))
 

@@ -1,4 +1,4 @@
-"""Which engine computes a network: the fused kernels, arrays of fixed shapes with CUDA graphs, or torch.
+"""Choosing a network's engine: the fused kernels, arrays of fixed shapes with CUDA graphs, or torch.
 
 | engine | where | option |
 |---|---|---|

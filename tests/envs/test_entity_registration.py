@@ -139,6 +139,8 @@ def test_namespaces_and_ids_have_entry_points(monkeypatch: pytest.MonkeyPatch) -
     ez.register_vec("Arena/eight", "arena_of_the_tests:fixed")
     ez.register_vec("Arena/odd", "arena_of_the_tests:no_entity_env")
     ez.register_vec("Open", "arena_of_the_tests:sized")
+    module.one = lambda name, **options: ez.games.MineSweeper(width=len(name), **options)  # type: ignore[attr-defined]
+    ez.register_vec("Both", "arena_of_the_tests:sized", env_entry_point="arena_of_the_tests:one")
 
     def width(env_id: str, **options: Any) -> int:
         envs = ez.make_vec(env_id, 2, **options)
@@ -148,6 +150,8 @@ def test_namespaces_and_ids_have_entry_points(monkeypatch: pytest.MonkeyPatch) -
     assert width("Arena/seven77") == 7
     assert width("Arena/eight", height=4) == 8
     assert width("Open/anything") == 8
+    assert width("Both/five5") == 5
+    assert ez.make("Both/five5", height=3).unwrapped.width == 5  # type: ignore[attr-defined]
     with raises(gymnasium.error.NameNotFound, "'Arena/sevn77'", "'Arena/seven77'"):
         ez.make_vec("Arena/sevn77")
     with raises(gymnasium.error.NameNotFound, "'opn/anything'", "'Open/anything'"):

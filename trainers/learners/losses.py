@@ -242,7 +242,7 @@ def add_actors(
 def step_units(
     log_ratios: Any, acts: Any, advantages: Any, clip: float, scale: float, d_log_ratios: Any, sums: Any
 ) -> None:
-    """Steps as units, those at which anybody acts: writes `scale` times the gradients (B,), 0 elsewhere."""
+    """Steps as units, those with an actor: writes `scale` times the gradients (B,), 0 elsewhere."""
     for b in range(len(log_ratios)):
         d_log_ratios[b] = 0.0
         if acts[b]:

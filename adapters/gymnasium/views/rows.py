@@ -158,7 +158,7 @@ class Rows(View):
         return width, read
 
     def _presence(self, names: tuple[str, ...], scope: Scope) -> tuple[Predicate | None, int | None]:
-        """Which rows are there, and the column that is used up by saying so."""
+        """Return what finds the rows that are there, and the column that only says so."""
         if self.presence is None:
             return None, None
         if callable(self.presence) or (isinstance(self.presence, str) and ":" in self.presence):

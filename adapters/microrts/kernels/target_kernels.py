@@ -76,7 +76,7 @@ def find_targets(
     actee_cells: NDArray[np.int64],
     offsets: NDArray[np.int64],
 ) -> None:
-    """Which units have targets, and which entities are targets.
+    """Find the units that have targets, and the entities that are targets.
 
     Args:
         units: the places of the records of the units that the lanes see, lane by lane; a unit's place in its

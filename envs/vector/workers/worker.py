@@ -47,7 +47,7 @@ def send(connection: Connection, word: str, payload: Any = None) -> None:
     """Do what `connection.send` does, in half of its time, and with classes of the user's script too.
 
     Raises:
-        ProcessGone: nobody reads it.
+        ProcessGone: the process at the other end has ended.
     """
     try:
         message = pickle.dumps((word, payload), pickle.HIGHEST_PROTOCOL)
