@@ -25,7 +25,7 @@ from ..experiments import (
     settings_of,
 )
 from ..experiments.errors import user_errors
-from ..trainers import Actor, EpisodeResults, RunLockedError, bootstrap_interval, evaluate, thread_count
+from ..trainers import Actor, EpisodeResults, RunLockedError, evaluate, thread_count
 from .agent_flags import AgentFlags
 
 
@@ -107,7 +107,7 @@ def results_table(title: str, caption: str, rows: Sequence[TableRow]) -> Table:
     for heading in (*rows[0][1], "return", "95 % interval", "episodes", "steps"):
         table.add_column(heading, justify="right")
     for name, setting, result in rows:
-        interval = bootstrap_interval(result.returns)
+        interval = result.interval()
         table.add_row(
             escape(name),
             *(escape(str(value)) for value in setting.values()),

@@ -81,7 +81,7 @@ def main() -> None:
         "trained": policy,
     }.items():
         results = ez.evaluate(actor, venv, episodes=128)
-        print(name, ez.evaluation.bootstrap_interval(results.returns))
+        print(name, results.interval())
     venv.close()
     draw_curve(options.run)
 

@@ -32,7 +32,6 @@ from entitize.trainers import (
     EpisodeResults,
     Interval,
     RandomActor,
-    bootstrap_interval,
     read_metrics,
     thread_count,
 )
@@ -130,7 +129,7 @@ def report(
     console.print(table)
     with (out / TABLE).open("w") as file:
         Console(file=file, width=100).print(table)
-    intervals = {name: bootstrap_interval(result.returns) for name, result in results.items()}
+    intervals = {name: result.interval() for name, result in results.items()}
     before, after = intervals[RANDOM].mean, intervals["after"].mean
     if before > 0:  # Fruitbot's random return is not
         console.print(

@@ -78,7 +78,7 @@ def main() -> None:
         "trained": policy,
     }.items():
         results = ez.evaluate(actor, venv, episodes=128)
-        print(name, ez.evaluation.bootstrap_interval(results.returns))
+        print(name, results.interval())
     venv.close()
 
 

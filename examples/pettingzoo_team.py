@@ -37,7 +37,7 @@ def main() -> None:
         "trained": policy,
     }.items():
         results = ez.evaluate(actor, venv, episodes=64)
-        print(name, ez.evaluation.bootstrap_interval(results.returns))
+        print(name, results.interval())
     venv.close()
 
 

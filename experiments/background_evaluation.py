@@ -26,7 +26,6 @@ from ..process import at_end_of_input
 from ..trainers import (
     PPO,
     RunFolder,
-    bootstrap_interval,
     checkpoint_paths,
     evaluate,
     is_due,
@@ -220,7 +219,7 @@ def measure(run: Path, checkpoint: Path) -> dict[str, float]:
     with make_environments(env) as venv, thread_count(1):
         policy = load_network(checkpoint, venv.single_observation_space)
         played = evaluate(policy, venv, episodes, deterministic, seed)
-    interval = bootstrap_interval(played.returns)
+    interval = played.interval()
     bounds = {"eval/episodic_return_low": interval.low, "eval/episodic_return_high": interval.high}
     return {
         EVAL_RETURN: interval.mean,

@@ -26,7 +26,6 @@ from ..policies import Policy
 from ..trainers import (
     EpisodeResults,
     Interval,
-    bootstrap_interval,
     load_policy,
     read_checkpoint,
     read_origin,
@@ -122,7 +121,7 @@ def write_card(
     trained_in = _trained_in(run, config.env)
     config = _shared(config)
     replace_file(out / RUN_CONFIG, to_yaml(config).encode())
-    returns = {name: bootstrap_interval(result.returns) for name, result in results.items()}
+    returns = {name: result.interval() for name, result in results.items()}
     counts = {name: len(result.returns) for name, result in results.items()}
     front = _front_matter(title, config.env.id, licence, returns, counts)
     head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)

@@ -59,6 +59,11 @@ class EpisodeResults:
     returns: NDArray[np.float64]  # (n,)
     lengths: NDArray[np.int64]  # (n,), in steps at which the environment was active
     lanes: NDArray[np.int64]  # (n,), the environment that each was played in
+    games: NDArray[np.int64]  # (n,), equal for what the lanes of one game played at the same time
+
+    def interval(self, level: float = 0.95) -> Interval:
+        """Mean return with its bootstrap interval, in which the episodes of a game count as one piece."""
+        return bootstrap_interval(self.returns, level, groups=self.games)
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,8 @@ def evaluate(
         policy: acts; put into evaluation mode meanwhile if it is a module.
         venv: is reset with `seed`; the episodes of each environment must end by themselves.
         deterministic: take the most probable actions instead of sampling.
-        seed: of the environments and of the sampling.
+        seed: of the environments and of the sampling. Environment i gets seed + i, so another evaluation is
+            an independent one where its seed is `venv.num_envs` or more away.
 
     Raises:
         TypeError: `policy` or `venv` is something else, or `episodes` no whole number.
@@ -117,9 +123,14 @@ def evaluate(
     finally:
         if isinstance(policy, nn.Module):
             policy.train(was_training)
-    rows = [(r, length, lane) for lane, done in enumerate(played) for r, length in done]
-    returns, lengths, lanes = zip(*rows, strict=True)
-    return EpisodeResults(np.array(returns, np.float64), np.array(lengths), np.array(lanes))
+    games = np.arange(venv.num_envs) if venv.lane_games is None else venv.lane_games
+    rows = [
+        (*episode, lane, games[lane] + k * venv.num_envs)
+        for lane, done in enumerate(played)
+        for k, episode in enumerate(done)
+    ]
+    returns, lengths, lanes, played_in = map(np.array, zip(*rows, strict=True))
+    return EpisodeResults(returns.astype(np.float64), lengths, lanes, played_in)
 
 
 def _play(
@@ -166,15 +177,24 @@ def _check_peers(
 
 
 def bootstrap_interval(
-    values: ArrayLike, level: float = 0.95, resamples: int = 10_000, seed: int = 0
+    values: ArrayLike,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+    groups: ArrayLike | None = None,
 ) -> Interval:
     """Mean of `values` (n,) with its percentile bootstrap confidence interval (Efron 1979).
 
     A single value has no interval: its bounds are NaN.
 
+    Args:
+        groups: (n,) a number for each value, equal for values that depend on each other, such as the returns
+            of the players of a game: whole groups are drawn (the cluster bootstrap, Davison and Hinkley 1997,
+            section 3.8). None: values are independent.
+
     Raises:
         ValueError: there are no values, or one is not finite, or `level` is not between 0 and 1, or there are
-            no `resamples`.
+            no `resamples`, or `groups` has another length.
         TypeError: `resamples` is no whole number.
     """
     values = np.asarray(values, np.float64)
@@ -182,13 +202,19 @@ def bootstrap_interval(
         raise ValueError(f"values: expected a list of finite numbers, got shape {values.shape}: {values}")
     _check_level(level)
     whole_number("bootstrap_interval: resamples", resamples)
-    if len(values) == 1:
-        return Interval(float(values[0]), math.nan, math.nan)
+    group_of = np.arange(len(values)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    if group_of.shape != values.shape:
+        raise ValueError(f"groups: expected one of each of {len(values)} values, got shape {group_of.shape}")
+    sums, counts = np.bincount(group_of, values), np.bincount(group_of)
+    if len(sums) == 1:
+        return Interval(float(values.mean()), math.nan, math.nan)
     rng = np.random.default_rng(seed)
-    size = max(1, 2**17 // len(values))  # resamples that fit into the processor's cache
-    blocks = (min(size, resamples - done) for done in range(0, resamples, size))
-    means = np.concatenate([values[rng.integers(0, len(values), (n, len(values)))].mean(1) for n in blocks])
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    size = max(1, 2**17 // len(sums))  # resamples that fit into the processor's cache
+    means = []
+    for done in range(0, resamples, size):
+        drawn = rng.integers(0, len(sums), (min(size, resamples - done), len(sums)))
+        means.append(sums[drawn].mean(1) / counts[drawn].mean(1))
+    low, high = np.quantile(np.concatenate(means), [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(values.mean()), float(low), float(high))
 
 

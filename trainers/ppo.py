@@ -58,7 +58,7 @@ class PPO(OwnsOptimizer):
 
     `train` repeats `collect` (one rollout) and `update` (its optimization); you can also call both yourself.
     `clock` adds up the seconds of environments, inference, storage and update. Only `train` sets the number
-    of threads.
+    of threads, calls callbacks, and writes metrics and checkpoints of its own accord.
 
     Under a process group of `torch.distributed` all of its processes train one policy, each in its own `venv`
     (docs/scaling.md); the first one writes the run folder.
@@ -220,9 +220,12 @@ class PPO(OwnsOptimizer):
         self.check_optimizer()
         began = time.perf_counter()
         before = dict(self.clock.wall)
-        with naming_update(self.updates + 1, self.step, self._run), thread_count(self.config.num_threads):
-            with saving_on_error(self._save_new):
-                self.venv.set_progress(self._fraction_done(self.step))
+        with (
+            naming_update(self.updates + 1, self.step, self._run),
+            thread_count(self.config.num_threads),
+            saving_on_error(self._save_new),
+        ):
+            if self._samples is None:
                 with frozen_weights(self.policy):
                     self.collect()
             metrics = self.update()
@@ -240,9 +243,11 @@ class PPO(OwnsOptimizer):
     def collect(self) -> Samples:
         """Take `num_steps` steps in every environment; return the rollout, valid until the next call.
 
-        Steps at which an environment is inactive are taken but left out of the rollout.
+        The environments are told the progress of training before. Steps at which an environment is inactive
+        are taken but left out of the rollout.
         """
         self._samples = None
+        self.venv.set_progress(self._fraction_done(self.step))
         if not self.collector.has_episodes:
             self._start()
         samples = self._samples = self.collector.collect(self._action_rng, self._fraction_done(self.step))
@@ -314,9 +319,9 @@ class PPO(OwnsOptimizer):
         config = self.config
         num_samples, step_before = self._num_samples, self.step - self._num_samples
         done = self._fraction_done(step_before)
-        learning_rate = annealed(config.learning_rate, done) if config.anneal_lr else config.learning_rate
+        if config.anneal_lr:
+            set_learning_rate(self.optimizer, annealed(config.learning_rate, done))
         ent_coef = annealed(config.ent_coef, done) if config.anneal_entropy else config.ent_coef
-        set_learning_rate(self.optimizer, learning_rate)
         is_warming_up = step_before < config.value_warmup_steps
         self.learner.frozen = self._frozen if is_warming_up else ()
         # The clipped loss keeps a value within `clip_coef` of what it was: an untrained one goes further.
@@ -336,6 +341,7 @@ class PPO(OwnsOptimizer):
             if config.target_kl is not None and kl > config.target_kl:
                 break
         metrics = {f"losses/{name}": float(np.mean(values)) for name, values in history.items()}
+        learning_rate = float(self.optimizer.param_groups[0]["lr"])
         metrics |= {"charts/learning_rate": learning_rate, "charts/entropy_coef": ent_coef}
         metrics["charts/epochs"] = float(len(history["approx_kl"]) // num_minibatches)
         return metrics

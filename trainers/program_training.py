@@ -14,11 +14,16 @@ from ..adapters.environment_resolver import make_vec
 from ..adapters.programs import Program
 from ..adapters.programs.game import Main
 from ..envs import ActionSpace
+from ..envs.errors import check_option_names
 from ..policies.rogue_net import RogueNet
 from ..policies.runtime import Agent
 from .compatibility import checked_config
 from .config import PPOConfig
-from .ppo import PPO
+from .ppo import PPO, Callback
+from .progress import Detail
+
+#: Of the environment, which `train` takes too.
+_OPTIONS = ("num_workers", "worker_timeout", "max_wait", "timeout")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +49,9 @@ def train(
     config: PPOConfig | None = None,
     run: str | Path | None = None,
     network: Mapping[str, Any] | None = None,
+    resume: bool = False,
+    callbacks: Sequence[Callback] = (),
+    progress: bool | Detail = True,
     **options: Any,
 ) -> Trained:
     """Train a RogueNet by PPO inside a game with a loop of its own.
@@ -58,14 +66,17 @@ def train(
         config: of PPO; None: the defaults. Its seed is also that of the network's weights and of the agent.
         run: the run folder; None: nothing is written.
         network: options of `RogueNet`.
-        options: of the environment: `num_workers`, `max_wait`, `timeout`.
+        resume, callbacks: see `PPO`. A resumed run needs the same options.
+        progress: see `PPO.train`.
+        options: of the environment: `num_workers`, `worker_timeout`, `max_wait`, `timeout`.
 
     Raises:
         TypeError: entities or actions are missing, or given for a `Program`; an entity or action can't be
-            used (see `ez.declare`).
+            used (see `ez.declare`); an unknown option.
         WorkerError: a game raised, returned in the middle of an episode, or hangs; all have been ended.
-        FileExistsError: `run` holds a run already.
+        FileExistsError: `run` holds a run already, and `resume` is false.
     """
+    check_option_names("train", options, _OPTIONS)
     program = _program(main, entities, actions)
     if not isinstance(network, Mapping | None):
         raise TypeError(f"train: network: expected a dict of options of RogueNet, got {network!r}")
@@ -74,7 +85,8 @@ def train(
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed % 2**64)
             policy = RogueNet(venv.single_observation_space, venv.single_action_space, **(network or {}))
-        metrics = PPO(policy, venv, config, run).train()
+        trainer = PPO(policy, venv, config, run, resume=resume, callbacks=callbacks)
+        metrics = trainer.train(progress=progress)
     policy.eval()
     agent = Agent(policy, policy.observation_space, config.seed)
     return Trained(agent, policy, metrics, None if run is None else Path(run))

@@ -239,7 +239,7 @@ def test_a_card_has_no_paths_of_the_machine(trained: Path, tmp_path: Path) -> No
     opponents = OpponentsConfig(checkpoints=("/home/me/secret/run",))
     env = replace(config.env, kwargs={"address": "10.1.2.3:7000", "nmines": 4})
     config = replace(config, opponents=opponents, env=env, init_from="/home/me/secret/start")
-    results = {"it": EpisodeResults(np.ones(4), np.ones(4, np.int64), np.arange(4))}
+    results = {"it": EpisodeResults(np.ones(4), np.ones(4, np.int64), np.arange(4), np.arange(4))}
     checkpoint = next((trained / "checkpoints").iterdir())
     write_card(trained, checkpoint, tmp_path / "card", config, results, "Played.", "it", None)
     for name in ("README.md", "config.yaml", "checkpoint.json"):

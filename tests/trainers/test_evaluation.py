@@ -141,6 +141,29 @@ def test_the_interval_covers_the_mean_as_often_as_it_says() -> None:
     assert 0.82 <= covered / 200 <= 0.95
 
 
+def test_the_interval_of_groups_covers_the_mean_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(0)
+    covered = dict.fromkeys(["groups", "values"], 0)
+    for trial in range(200):
+        groups = np.repeat(np.arange(40), rng.integers(1, 6, 40))  # of one to five values, which are equal
+        values = rng.exponential(2.0, 40)[groups]
+        for name, given in (("groups", groups), ("values", None)):
+            interval = bootstrap_interval(values, level=0.9, resamples=500, seed=trial, groups=given)
+            covered[name] += interval.low <= 2.0 <= interval.high
+    assert 0.82 <= covered["groups"] / 200 <= 0.95
+    assert covered["values"] / 200 < 0.75  # as if they were independent
+
+
+def test_players_of_a_game_count_as_one_in_the_interval() -> None:
+    venv = ez.make_vec("MultiSnake/lanes", 6, num_snakes=3, board_size=4, max_snake_length=3, max_steps=9)
+    results = evaluate(ez.evaluation.RandomActor(venv.single_action_space), venv, 12)
+    assert results.lanes.tolist() == [lane for lane in range(6) for _ in range(2)]
+    expected = [(lane // 3, k) for lane in range(6) for k in range(2)]  # its game, and the game's episode
+    assert len(set(results.games.tolist())) == len(set(expected))
+    assert len(set(zip(results.games.tolist(), expected, strict=True))) == len(set(expected))
+    assert results.interval() == bootstrap_interval(results.returns, groups=results.games)
+
+
 def test_an_interval_of_equal_values_is_a_point_and_reads_well() -> None:
     interval = bootstrap_interval([3.0] * 10)
     assert (interval.mean, interval.low, interval.high) == (3, 3, 3)
@@ -162,6 +185,9 @@ def test_values_without_an_interval_are_refused() -> None:
         bootstrap_interval([1.0], level=95)
     with raises(ValueError, "resamples", 0):
         bootstrap_interval([1.0, 2.0], resamples=0)
+    with raises(ValueError, "groups", 2, "(3,)"):
+        bootstrap_interval([1.0, 2.0], groups=[0, 0, 1])
+    assert np.isnan(bootstrap_interval([1.0, 2.0], groups=[7, 7]).low), "one group has no interval"
 
 
 @pytest.mark.parametrize(

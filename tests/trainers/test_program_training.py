@@ -88,3 +88,25 @@ def test_entities_and_actions_come_once() -> None:
         ez.train(ez.Program(main, **DECLARED), **DECLARED)
     with pytest.raises(TypeError):
         ez.train(3, **DECLARED)  # type: ignore[arg-type]
+
+
+def test_a_run_goes_on_in_a_second_call(tmp_path: Path) -> None:
+    config = ez.PPOConfig(total_timesteps=128, num_steps=16)
+    options: dict[str, Any] = {**DECLARED, "num_games": 4, "network": SMALL, "run": tmp_path / "run"}
+    ez.train(main, **options, config=config)
+    seen: list[int] = []
+    longer = ez.PPOConfig(total_timesteps=256, num_steps=16)
+    ez.train(
+        main,
+        **options,
+        config=longer,
+        resume=True,
+        callbacks=[lambda trainer, _: seen.append(trainer.step)],
+        progress=False,
+    )
+    assert seen[0] > 128 and seen[-1] >= 256
+
+
+def test_an_unknown_option_names_the_function() -> None:
+    with raises(TypeError, "train:", "'max_wat'", "'max_wait'"):
+        ez.train(main, **DECLARED, max_wat=1.0)

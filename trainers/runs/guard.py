@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 class NonFiniteError(ArithmeticError):
     """A NaN or an infinity came up in training; the message names update, step and statistics.
 
-    The policy and its optimizer are as they were before the update. Where it ended a rollout, the run folder
-    has a checkpoint of them.
+    The policy and its optimizer are as they were before the update, and the run folder has a checkpoint of
+    them.
     """
 
 
 @contextmanager
 def naming_update(update: int, step: int, run: RunFolder | None) -> Iterator[None]:
-    """Add update, step and the last checkpoint to the message of a `NonFiniteError`."""
+    """Add update, step and last checkpoint to the message of a `NonFiniteError`."""
     try:
         yield
     except NonFiniteError as error:

@@ -21,7 +21,7 @@ from ...policies import METADATA, CheckpointError, checkpoint_paths, step_of
 from .locking import run_lock
 from .run_origin import last_saved_step, note_checkpoint
 from .tracking import Tracker, TrackerName, Tracking
-from .yaml_numbers import NumberDumper
+from .yaml_numbers import NumberDumper, NumberLoader
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
@@ -110,10 +110,16 @@ class RunFolder:
     def write_config(self, config: Mapping[str, Any], is_resumed: bool = False) -> None:
         """Write `config.yaml`.
 
-        A resumed run keeps what it has, and a new run what has other sections: another program wrote it.
+        A resumed run keeps all sections but "ppo", and a new run what has other sections: another program
+        wrote it.
         """
         path = self.path / CONFIG
-        if not path.exists() or (not is_resumed and _sections(path) == set(config)):
+        written = _read_config(path) if path.exists() else None
+        if is_resumed and written is not None and "ppo" in config:
+            config = {**written, "ppo": config["ppo"]}
+        elif path.exists() and (is_resumed or set(written or ()) != set(config)):
+            return
+        if config != written:
             replace_file(path, yaml.dump(dict(config), Dumper=NumberDumper, sort_keys=False).encode())
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
@@ -279,12 +285,13 @@ class RunFolder:
             self.tracking.close()
 
 
-def _sections(path: Path) -> set[str] | None:
+def _read_config(path: Path) -> dict[str, Any] | None:
     """Return the sections of a configuration; None: it is none."""
     try:
-        return set(yaml.safe_load(path.read_bytes()))
-    except (yaml.YAMLError, ValueError, TypeError):
+        config = yaml.load(path.read_bytes(), NumberLoader)
+    except (yaml.YAMLError, ValueError):
         return None
+    return config if isinstance(config, dict) else None
 
 
 #: Metrics in `metrics.jsonl.gz` are a tenth as large as unpacked.

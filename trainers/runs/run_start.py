@@ -25,7 +25,7 @@ def run_folder(
 
     Raises:
         TypeError: `run_dir` is no path, or `track` no tracker.
-        ValueError: there is nothing to resume or to track without a `run_dir`, or no such tracker.
+        ValueError: `run_dir` is empty, there is nothing to resume or to track without it, or no such tracker.
         ModuleNotFoundError: the tracker is not installed.
         FileNotFoundError, NotADirectoryError: there is no such folder.
     """
@@ -41,6 +41,8 @@ def run_folder(
         return run_dir
     if not isinstance(run_dir, str | Path):
         raise TypeError(f"PPO: run_dir: expected a path, got {run_dir!r}")
+    if run_dir == "":
+        raise ValueError("PPO: run_dir: expected the name of a folder, got ''. None writes no run")
     return RunFolder(run_dir, resume, track)
 
 

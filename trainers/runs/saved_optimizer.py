@@ -24,6 +24,10 @@ _NOT_NEGATIVE = {"step", "exp_avg_sq"}
 OPTIMIZER = "optimizer"
 
 
+#: The kind of an assigned Adam or AdamW: its state fits the trainer's own, its learning rate does not.
+_ASSIGNED_ADAM = "Adam of your own"
+
+
 def _kind(optimizer: Optimizer) -> str:
     return "Adam" if isinstance(optimizer, Adam) else type(optimizer).__name__
 
@@ -33,7 +37,7 @@ class SavedOptimizer:
     """The checked state of an optimizer in a checkpoint."""
 
     path: Path
-    kind: str | None  # the class, "Adam" for AdamW too; None: unknown
+    kind: str | None  # the class, "Adam" for AdamW too, or `_ASSIGNED_ADAM`; None: unknown
     tensors: dict[str, Tensor]  # by "<index of the parameter in the module>/<name>"
 
     @classmethod
@@ -65,16 +69,19 @@ class SavedOptimizer:
         kind = checkpoint.metadata.get(OPTIMIZER, "Adam" if is_adam else None)
         return cls(checkpoint.path, kind, tensors)
 
-    def state_for(self, optimizer: Optimizer, policy: Policy) -> dict[str, Any]:
+    def state_for(self, optimizer: Optimizer, policy: Policy, is_own: bool) -> dict[str, Any]:
         """Return the state for `optimizer.load_state_dict`.
 
+        `is_own`: the user has assigned it.
+
         Raises:
-            CheckpointError: it is of another class or of other parameters.
+            CheckpointError: it is of another class or of other parameters, or was one that the user assigned.
         """
         where = f"checkpoint {self.path}: optimizer state"
-        if self.kind not in (None, _kind(optimizer)):
+        kind = _kind(optimizer)
+        if self.kind not in (None, kind, _ASSIGNED_ADAM if is_own and kind == "Adam" else kind):
             raise CheckpointError(
-                f"{where} is of another optimizer: expected {self.kind!r:.50}, got {_kind(optimizer)!r}."
+                f"{where} is of another optimizer: expected {self.kind!r:.50}, got {kind!r}."
                 " Assign trainer.optimizer before training goes on"
             )
         groups = optimizer.param_groups
@@ -113,6 +120,7 @@ class OwnsOptimizer:
     learner: _Learner
     _saved: SavedOptimizer | None = None  # of the restored checkpoint, until the first update
     _misfit: CheckpointError | None = None  # of the present optimizer
+    _is_own: bool = False  # the user assigned the optimizer
 
     @property
     def optimizer(self) -> Optimizer:
@@ -131,14 +139,14 @@ class OwnsOptimizer:
     def optimizer(self, optimizer: Optimizer) -> None:
         own = own_optimizer(optimizer, self.policy, self.config.learning_rate)
         if self._saved is not None and self._saved.tensors:
-            own.load_state_dict(self._saved.state_for(own, self.policy))
-        self.learner.optimizer, self._misfit = own, None
+            own.load_state_dict(self._saved.state_for(own, self.policy, is_own=True))
+        self.learner.optimizer, self._misfit, self._is_own = own, None, True
 
     def restore_optimizer(self, saved: SavedOptimizer) -> None:
         """Restore the state of the optimizer, or keep it for one that is assigned before the first update."""
         self._saved, self._misfit = saved, None
         try:
-            state = saved.state_for(self.optimizer, self.policy)
+            state = saved.state_for(self.optimizer, self.policy, self._is_own)
         except CheckpointError as error:
             self._misfit = error
         else:
@@ -163,4 +171,5 @@ class OwnsOptimizer:
             for index, parameter in enumerate(self.policy.parameters())
             for name, value in state.get(parameter, {}).items()
         }
-        return tensors, _kind(self.optimizer)
+        kind = _kind(self.optimizer)
+        return tensors, _ASSIGNED_ADAM if self._is_own and kind == "Adam" else kind

@@ -27,3 +27,5 @@ class NumberDumper(yaml.SafeDumper):
 
 
 NumberDumper.yaml_implicit_resolvers = NumberLoader.yaml_implicit_resolvers
+# NumPy's float64 is a float, but the dumper looks for the exact class.
+NumberDumper.add_multi_representer(float, lambda dumper, value: dumper.represent_float(float(value)))
