@@ -87,6 +87,7 @@ if TYPE_CHECKING:  # the public names, read by type checkers and by `attach`
     from .trainers.cloning import BehaviorCloning as BehaviorCloning
     from .trainers.cloning import BehaviorCloningConfig as BehaviorCloningConfig
     from .trainers.program_training import train as train
+    from .trainers.runs.checkpoint import save_policy as save_policy
 else:
     #: Namespace -> the names in it that were once names of this package.
     _MOVED = {

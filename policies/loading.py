@@ -69,7 +69,10 @@ def _described(checkpoint: StoredCheckpoint[Tensor]) -> AnyNetwork:
     network: Any = _NETWORKS.get(saved["class"])
     if network is None:
         known = ", ".join(_NETWORKS)
-        raise CheckpointError(f"checkpoint {checkpoint.path} holds a {saved['class']}, none of {known}")
+        raise CheckpointError(
+            f"checkpoint {checkpoint.path} holds a {saved['class']}: expected one of {known}. For a class of"
+            " your own, read_checkpoint of entitize.trainers gives the weights: .tensors['policy']"
+        )
     check_declared_sizes(checkpoint)
     space = space_from_schema(checkpoint.metadata["spaces"])
     with torch.device("meta"), _NoInitialization():  # its shapes, without memory

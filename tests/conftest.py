@@ -67,7 +67,8 @@ QUICK = {
     "ragged": "ragged_array ragged_buffer ragged_building ragged_combine",
     "web": "multi_snake",
     "trainers": (
-        "advantages checkpoints fused_learner graph_learner ppo_config ppo_losses ppo_training self_play"
+        "advantages checkpoints fused_learner graph_learner ppo_config ppo_losses ppo_training save_policy"
+        " self_play training_loops"
     ),
     "viewer": "recording scene",
 }

@@ -17,7 +17,8 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ __all__ = [
     "delete_checkpoint",
     "network_metadata",
     "read_checkpoint",
+    "save_policy",
     "step_of",
     "write_checkpoint",
 ]
@@ -60,39 +62,90 @@ def write_checkpoint(
         CheckpointError: the system refused, for instance because the disk is full, or a group has more
             tensors than `read_checkpoint` reads; older checkpoints stay.
     """
-    for group, entries in tensors.items():
-        if len(entries) > MAX_TENSORS:
-            raise CheckpointError(
-                f"could not write a checkpoint into {folder}: {group}:"
-                f" expected at most {MAX_TENSORS} tensors, got {len(entries)}"
-            )
     final = folder / f"step_{step:012d}"
-    temporary = folder / f".write_{final.name}"
-    try:
+    with _writing(final):
         clear_leftovers(folder)
-        temporary.mkdir(parents=True)
-        sums = {}
-        for group, entries in tensors.items():
-            # Copies, because the format refuses tensors that share memory, as tied weights do.
-            copies = {name: entry.clone(memory_format=contiguous_format) for name, entry in entries.items()}
-            content = safetensors.torch.save(copies)
-            sums[f"{group}.safetensors"] = hashlib.sha256(content).hexdigest()
-            write_synced(temporary / f"{group}.safetensors", content)
-        head = {"format": FORMAT, "step": step, **metadata, "sha256": sums}
-        sums[METADATA] = own_sum(head)
-        write_synced(temporary / METADATA, json.dumps(head, indent=1).encode())
-        sync_folder(temporary)
-        if final.exists():
-            delete_checkpoint(final)
-        temporary.rename(final)
-        sync_folder(folder)
+        _write(final, tensors, {"step": step, **metadata})
         if keep is not None:
             for path in checkpoint_paths(folder)[:-keep]:
                 delete_checkpoint(path)
-    except OSError as error:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise CheckpointError(f"could not write the checkpoint {final}: {error}") from error
     return final
+
+
+def save_policy(policy: Policy, path: str | Path) -> Path:
+    """Write a policy to the folder `path`, to be read by `load_policy(path)` and `load_agent(path)`.
+
+        ez.save_policy(policy, "policies/best")
+
+    It holds weights, input statistics, options and spaces as safetensors and JSON: the network alone, with
+    which training can begin (`init_from`), but not go on as a resumed run does.
+
+    Args:
+        policy: a RogueNet or one of `ez.baselines`.
+        path: a new folder, or one of an earlier `save_policy`, which is replaced.
+
+    Returns:
+        `path`.
+
+    Raises:
+        TypeError: `policy` or `path` is something else.
+        CheckpointError: `path` is something else already, or the system refused to write; what was there
+            stays.
+    """
+    if not isinstance(policy, Policy):
+        raise TypeError(f"save_policy: expected a policy such as RogueNet, got a {type(policy).__name__}")
+    if not isinstance(path, str | os.PathLike) or path == "":
+        raise TypeError(f"save_policy: path: expected the path of a folder, got {path!r}")
+    path = Path(path)
+    files = {file.name for file in path.iterdir()} if path.is_dir() else set()
+    if path.exists() and files != {METADATA, "policy.safetensors"}:
+        raise CheckpointError(f"save_policy: {path}: expected a new folder or that of a saved policy")
+    tensors = {"policy": {name: tensor.cpu() for name, tensor in policy.state_dict().items()}}
+    with _writing(path):
+        _write(path, tensors, {"step": 0, **network_metadata(policy)})
+    return path
+
+
+@contextmanager
+def _writing(final: Path) -> Iterator[None]:
+    """Turn errors of the system into a `CheckpointError`, and leave no half of `final`."""
+    try:
+        yield
+    except OSError as error:
+        shutil.rmtree(_temporary(final), ignore_errors=True)
+        raise CheckpointError(f"could not write the checkpoint {final}: {error}") from error
+
+
+def _temporary(final: Path) -> Path:
+    return final.with_name(f".write_{final.name}")
+
+
+def _write(final: Path, tensors: Tensors, metadata: Mapping[str, Any]) -> None:
+    """Write the folder `final` in one step, replacing an earlier one."""
+    for group, entries in tensors.items():
+        if len(entries) > MAX_TENSORS:
+            raise CheckpointError(
+                f"could not write the checkpoint {final}: {group}:"
+                f" expected at most {MAX_TENSORS} tensors, got {len(entries)}"
+            )
+    temporary = _temporary(final)
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    sums = {}
+    for group, entries in tensors.items():
+        # Copies, because the format refuses tensors that share memory, as tied weights do.
+        copies = {name: entry.clone(memory_format=contiguous_format) for name, entry in entries.items()}
+        content = safetensors.torch.save(copies)
+        sums[f"{group}.safetensors"] = hashlib.sha256(content).hexdigest()
+        write_synced(temporary / f"{group}.safetensors", content)
+    head = {"format": FORMAT, **metadata, "sha256": sums}
+    sums[METADATA] = own_sum(head)
+    write_synced(temporary / METADATA, json.dumps(head, indent=1).encode())
+    sync_folder(temporary)
+    if final.exists():
+        delete_checkpoint(final)
+    temporary.rename(final)
+    sync_folder(final.parent)
 
 
 def read_checkpoint(path: str | Path) -> Checkpoint:
