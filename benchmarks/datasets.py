@@ -140,7 +140,7 @@ def cloning(repeats: int) -> dict[str, float]:
     demonstration = Demonstration(steps.observations, steps.actions, steps.reward)
     acted = nets[1].act(steps.observations, rng)
     advantages, returns = rng.standard_normal((2, 2048)).astype(np.float32)
-    samples = Samples(steps.observations, acted.drawn, acted.log_probs, acted.values, advantages, returns)
+    samples = Samples(steps.observations, acted.raw, acted.log_probs, acted.values, advantages, returns)
     clone = FusedCloningLearner(
         nets[0], AdamW(nets[0].parameters()), BehaviorCloningConfig(vf_coef=0.5, ent_coef=0.01)
     )

@@ -126,7 +126,7 @@ def make_learner_run(net: RogueNet, batch: EntityBatch) -> Callable[[], Any]:
     rng = np.random.default_rng(0)
     got = net.act(batch, rng)
     advantages, returns = rng.standard_normal((2, len(batch)), np.float32)
-    samples = Samples(batch, got.drawn, got.log_probs, got.values, advantages, returns)
+    samples = Samples(batch, got.raw, got.log_probs, got.values, advantages, returns)
     counts, config = count(samples, False), PPOConfig()
     learner = FusedLearner(net, AdamW(net.parameters()), config)
 

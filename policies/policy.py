@@ -5,6 +5,7 @@ Shape alphabet: B steps, A actors of one action at all steps, K numbers of a con
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -31,7 +32,7 @@ class ActResult:
 
     `actions` are always legal: they go to the environment as they are. A continuous policy samples
     raw actions: normal numbers that are then clipped to the bounds or squashed between them. Many raw actions
-    become the same action, so log-probabilities refer to raw actions: `drawn` is to be kept for learning and
+    become the same action, so log-probabilities refer to raw actions: `raw` is to be kept for learning and
     given to `evaluate`. A policy passes only raw actions that differ from `actions`; the attribute has all.
     """
 
@@ -43,10 +44,16 @@ class ActResult:
     log_probs: dict[str, RaggedArray]
     values: NDArray[np.float32]  # (B,)
     #: Per action, of its dtype; of its shape, but that a policy may add columns.
-    drawn: dict[str, RaggedArray] = field(default_factory=dict)
+    raw: dict[str, RaggedArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "drawn", {**self.actions, **self.drawn})
+        object.__setattr__(self, "raw", {**self.actions, **self.raw})
+
+    @property
+    def drawn(self) -> dict[str, RaggedArray]:
+        """Deprecated name of `raw`."""
+        warnings.warn("ActResult.drawn is deprecated: use ActResult.raw.", DeprecationWarning, stacklevel=2)
+        return self.raw
 
     @classmethod
     def from_draws(
@@ -58,7 +65,7 @@ class ActResult:
             {name: actors[name].with_values(draw.actions) for name, draw in draws.items()},
             {name: actors[name].with_values(draw.log_probs) for name, draw in draws.items()},
             values,
-            {n: actors[n].with_values(draw.drawn) for n, draw in draws.items() if draw.drawn is not None},
+            {n: actors[n].with_values(draw.raw) for n, draw in draws.items() if draw.raw is not None},
         )
 
 
@@ -130,7 +137,7 @@ class Policy(ActingPolicy, Protocol):
     def evaluate(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Evaluation:
         """Log-probabilities, entropies and values of `actions` taken at `batch`, with gradients.
 
-        `actions` are as in `ActResult.drawn`.
+        `actions` are as in `ActResult.raw`.
         """
         ...
 

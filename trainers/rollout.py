@@ -29,7 +29,7 @@ class Samples:
     """The samples of an update: B steps in any order."""
 
     observations: EntityBatch
-    actions: dict[str, RaggedArray]  # per action (A,), (A, M) or (A, K), as in `ActResult.drawn`
+    actions: dict[str, RaggedArray]  # per action (A,), (A, M) or (A, K), as in `ActResult.raw`
     log_probs: dict[str, RaggedArray]  # per action (A,) float32, when the action was taken
     values: NDArray[np.float32]  # (B,), when the action was taken
     advantages: NDArray[np.float32]  # (B,)
@@ -130,7 +130,7 @@ class Rollout:
     """
 
     observations: EntityBatch
-    actions: dict[str, RaggedArray]  # per action, as in `ActResult.drawn`; empty if there are no rows
+    actions: dict[str, RaggedArray]  # per action, as in `ActResult.raw`; empty if there are no rows
     log_probs: dict[str, RaggedArray]  # likewise (A,) float32
     values: NDArray[np.float32]  # (T, E), when the action was taken
     rewards: NDArray[np.float32]  # (T, E)
@@ -269,7 +269,7 @@ class RolloutBuffer:
         if not len(batch):
             return
         self._observations.append(batch)
-        for buffers, arrays in ((self._actions, acted.drawn), (self._log_probs, acted.log_probs)):
+        for buffers, arrays in ((self._actions, acted.raw), (self._log_probs, acted.log_probs)):
             for name, array in arrays.items():
                 if name not in buffers:  # the first step says what one actor's choice looks like
                     buffers[name] = RaggedBuffer(array.inner_shape, array.dtype)

@@ -34,7 +34,7 @@ class PackedLayout:
     after step, in each all numbers of the actor. It is int64, or float64 (which holds float32 and any index
     exactly) where an action is continuous. Whose numbers they are follows from the batch that they answer.
     Behind them may stand, once more for all continuous actions, the numbers that a policy drew and made them
-    of by clipping or squashing (`ActResult.drawn`).
+    of by clipping or squashing (`ActResult.raw`).
     """
 
     def __init__(self, space: EntitySpace) -> None:
@@ -146,18 +146,18 @@ class PackedLayout:
     # -- actions --------------------------------------------------------------------------------------------
 
     def pack_actions(
-        self, actions: Mapping[str, RaggedArray], drawn: Mapping[str, RaggedArray] | None = None
+        self, actions: Mapping[str, RaggedArray], raw: Mapping[str, RaggedArray] | None = None
     ) -> NDArray[Any]:
-        """One item for each actor of each action, as one array (M,), and behind it what was drawn."""
+        """One item for each actor of each action, as one array (M,), and behind it the raw actions."""
         parts = [actions[name].values.reshape(-1) for name in self.space.actions]
-        if drawn is not None:
-            parts += [drawn[name].values.reshape(-1) for name in self._real]
+        if raw is not None:
+            parts += [raw[name].values.reshape(-1) for name in self._real]
         return np.concatenate([np.zeros(0, self.action_dtype), *parts]).astype(self.action_dtype, copy=False)
 
     def unpack_actions(
-        self, batch: EntityBatch, packed: NDArray[Any], as_drawn: bool = False
+        self, batch: EntityBatch, packed: NDArray[Any], as_raw: bool = False
     ) -> dict[str, RaggedArray]:
-        """The actions that answer `batch`, or what was drawn for them; an empty array leaves all actions out.
+        """The actions that answer `batch`, or raw ones; an empty array leaves all actions out.
 
         Raises:
             ActionError: not as many numbers as the actors of `batch` take, or no numbers.
@@ -179,7 +179,7 @@ class PackedLayout:
             wanted = ", ".join(f"{size} of {name!r}" for name, size in sizes.items())
             raise ActionError(f"actions: expected {total} numbers ({wanted}), got {len(flat)}")
         actions = self._cut(batch, flat, sizes, tuple(sizes))
-        if as_drawn and len(flat) > total:
+        if as_raw and len(flat) > total:
             actions.update(self._cut(batch, flat[total:], sizes, self._real))
         return actions
 

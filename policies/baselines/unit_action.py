@@ -70,7 +70,7 @@ class UnitActionNet(ImagePolicy):
     simulate. The first of these planes is called "action_<first kind>"; where none is,
     they are the last.
 
-    `drawn` holds an action and the unit's turn (A, M + 1); `evaluate` takes actions (A, M) as well, and then
+    `raw` holds an action and the unit's turn (A, M + 1); `evaluate` takes actions (A, M) as well, and then
     lets the units take turns in the order of the batch. Values are those before the first action. Options are
     the fields of `ImpalaConfig`.
     """

@@ -47,8 +47,8 @@ def difference(network: RogueNetwork, learns: bool) -> str | None:
         if not learns:
             return _acting(net, engine, prepared, batch)
         with torch.no_grad():  # what the network draws has all that its options need
-            drawn = net.draw(prepared, batch.actions, rng).drawn
-        return _learning(net, engine, prepared, batch, drawn, rng)
+            raw = net.draw(prepared, batch.actions, rng).raw
+        return _learning(net, engine, prepared, batch, raw, rng)
 
     return compared(network, rng, compare, learns)
 

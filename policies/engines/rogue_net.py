@@ -95,7 +95,7 @@ class RogueNet(RogueNetwork):
     def evaluate(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Evaluation:
         """Return log-probabilities, entropies and values of `actions` taken at `batch`, with gradients.
 
-        `actions` are as in `ActResult.drawn`; `as_drawn` makes them of others.
+        `actions` are as in `ActResult.raw`; `as_raw` makes them of others.
 
         Raises:
             TypeError: the actions are no dict of ragged arrays.

@@ -74,7 +74,7 @@ def _of_step(
                 action,
                 {key: outputs[place] for key in KEYS if (place := f"actions/{name}/{key}") in outputs},
                 step.actions[name],
-                acted.drawn[name].values,
+                acted.raw[name].values,
                 source.settings,
             )
             found.append((_error(own, acted.log_probs[name].values), f"action {name!r}"))

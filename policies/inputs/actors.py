@@ -25,7 +25,7 @@ class Drawn(NamedTuple):
     actions: NDArray[Any]  # (A,) int64, composite (A, M) int64, or continuous (A, K) float32
     log_probs: NDArray[np.float32]  # (A,)
     #: Raw actions, if log-probabilities are of these instead of the actions; `evaluate` takes them.
-    drawn: NDArray[Any] | None = None
+    raw: NDArray[Any] | None = None
 
 
 def step_of(offsets: NDArray[np.int64], item: int) -> int:
@@ -77,7 +77,7 @@ def items_of(name: str, actions: Mapping[str, RaggedArray], actors: RaggedArray)
     """
     if not isinstance(actions, Mapping):
         kind = type(actions).__name__
-        raise TypeError(f"actions: expected a dict like ActResult.drawn, with a RaggedArray each, got {kind}")
+        raise TypeError(f"actions: expected a dict like ActResult.raw, with a RaggedArray each, got {kind}")
     if name not in actions:
         raise ValueError(f"action {name!r} is missing: got {', '.join(actions) or 'no actions'}")
     items = actions[name]

@@ -61,13 +61,13 @@ class Numbers:
         #: Log densities in units of the bounds minus those in units of the action.
         self.log_volume = float(np.log(self.scale).sum())
 
-    def actions(self, drawn: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the legal actions (A, K) of the raw numbers `drawn`."""
-        u = drawn.astype(np.float64)
+    def actions(self, raw: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the legal actions (A, K) of raw actions."""
+        u = raw.astype(np.float64)
         actions = self.origin + self.scale * (np.tanh(u) if self.squash else u)
         return actions.clip(self.action.low, self.action.high).astype(np.float32)
 
-    def drawn(self, actions: RaggedArray) -> RaggedArray:
+    def raw(self, actions: RaggedArray) -> RaggedArray:
         """Return the raw numbers (A, K) of `actions`; large finite ones for bounds of squashed actions.
 
         Raises:

@@ -240,16 +240,16 @@ class FusedNumbers(FusedHead):
         return workspace(self._scratch_size)
 
     def draw(self, x: Floats, w: Floats, batch: HeadBatch, rng: np.random.Generator | None) -> Drawn:
-        count, size, raw = batch.num_actors, self.action.size, batch.arrays.raw
-        mean_numbers(self._head(w), batch.arrays.rows, x, 0, count, raw, self._scratch(batch))
-        drawn = raw.reshape(count, size)
+        count, size = batch.num_actors, self.action.size
+        mean_numbers(self._head(w), batch.arrays.rows, x, 0, count, batch.arrays.raw, self._scratch(batch))
+        raw = batch.arrays.raw.reshape(count, size)
         if rng is not None:
             start = self.place + size * (self.d + 1)
-            drawn += np.exp(w[start : start + size]) * rng.standard_normal(drawn.shape).astype(np.float32)
-        self.numbers.check(batch.mask.actors.with_values(drawn))
+            raw += np.exp(w[start : start + size]) * rng.standard_normal(raw.shape).astype(np.float32)
+        self.numbers.check(batch.mask.actors.with_values(raw))
         log_probs, entropies = np.empty(count, np.float32), np.empty(count, np.float32)
         self.evaluate(x, w, batch, log_probs, entropies, 0, len(batch.offsets) - 1)
-        return Drawn(self.numbers.actions(drawn), log_probs, drawn)
+        return Drawn(self.numbers.actions(raw), log_probs, raw)
 
     def evaluate(
         self, x: Floats, w: Floats, batch: HeadBatch, log_probs: Floats, entropies: Floats,

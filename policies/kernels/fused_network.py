@@ -114,16 +114,16 @@ class FusedNetwork:
         over_sequences(
             prepared.rows.offsets, lambda _, first, last: self._encode(encoded, weights, first, last)
         )
-        actions, log_probs, drawn = {}, {}, {}
+        actions, log_probs, raw = {}, {}, {}
         for name, head in self.heads.items():
             mask = masks[name]
             batch = head.read(encoded.policy.rows, mask, None)
             chosen = head.draw(encoded.policy.out, weights.flat, batch, rng)
             actions[name] = RaggedArray.unchecked(chosen.actions, mask.actors.offsets)
             log_probs[name] = RaggedArray.unchecked(chosen.log_probs, mask.actors.offsets)
-            if chosen.drawn is not None:
-                drawn[name] = RaggedArray.unchecked(chosen.drawn, mask.actors.offsets)
-        return ActResult(actions, log_probs, encoded.values, drawn)
+            if chosen.raw is not None:
+                raw[name] = RaggedArray.unchecked(chosen.raw, mask.actors.offsets)
+        return ActResult(actions, log_probs, encoded.values, raw)
 
     def values(self, prepared: Prepared, weights: Weights) -> Floats:
         """Return the predicted return of each step (B,)."""

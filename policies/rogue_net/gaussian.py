@@ -35,7 +35,7 @@ class GaussianHead(nn.Module):
         a = clip(origin + scale · u, low, high)      or, with `squash`,
         a = origin + scale · tanh(u).
 
-    `drawn` holds u. Log-probabilities are densities in the units of the action, before clipping:
+    `raw` holds u. Log-probabilities are densities in the units of the action, before clipping:
 
         log π = Σ log N(u; mean, std) − log scale      or
         log π = Σ log N(u; mean, std) − log scale − log tanh′(u),
@@ -75,26 +75,26 @@ class GaussianHead(nn.Module):
             noise = as_tensor(rng.standard_normal(mean.shape), mean, mean.dtype)
             u = mean + log_std.exp() * noise
         u = u.float()
-        drawn = u.cpu().numpy()
-        self.numbers.check(mask.actors.with_values(drawn))
+        raw = u.cpu().numpy()
+        self.numbers.check(mask.actors.with_values(raw))
         log_probs = self._log_probs(u.to(mean.dtype), mean, log_std)
-        return Drawn(self.numbers.actions(drawn), log_probs.float().cpu().numpy(), drawn)
+        return Drawn(self.numbers.actions(raw), log_probs.float().cpu().numpy(), raw)
 
     def evaluate(
-        self, x: Tensor, rows: RowLayout, mask: ActionMask, drawn: RaggedArray
+        self, x: Tensor, rows: RowLayout, mask: ActionMask, raw: RaggedArray
     ) -> tuple[Tensor, Tensor]:
         """Return the log-probability of each actor's numbers and the entropy of its distribution (A,)."""
-        self.numbers.check(drawn)
+        self.numbers.check(raw)
         mean = self._mean(x, rows, mask)
-        return self.outcome(mean, as_tensor(drawn.values, x, x.dtype))
+        return self.outcome(mean, as_tensor(raw.values, x, x.dtype))
 
     def outcome(self, mean: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
         """Return log-probabilities (A,) of the raw numbers u (A, K) and entropies (A,), from means (A, K)."""
         return self._log_probs(u, mean), self._entropies(mean)
 
-    def as_drawn(self, actions: RaggedArray) -> RaggedArray:
-        """Return the raw numbers of `actions`, which `evaluate` takes; see `Numbers.drawn`."""
-        return self.numbers.drawn(actions)
+    def as_raw(self, actions: RaggedArray) -> RaggedArray:
+        """Return the raw numbers of `actions`, which `evaluate` takes; see `Numbers.raw`."""
+        return self.numbers.raw(actions)
 
     def explain(self, x: Tensor, rows: RowLayout, mask: ActionMask) -> Tensor:
         """Return the actions (A, 3, K) one standard deviation below the mean, at the mean, and one above."""

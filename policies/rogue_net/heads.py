@@ -119,7 +119,7 @@ class LogitsHead(nn.Module):
         """Return the log-probability of each actor's action and the entropy of its distribution (A,)."""
         return self.distribution.evaluate(self._logits(x, rows, mask), mask.mask, actions)
 
-    def as_drawn(self, chosen: RaggedArray) -> RaggedArray:
+    def as_raw(self, chosen: RaggedArray) -> RaggedArray:
         """Return actions as `evaluate` takes them: choices stay as they are."""
         return chosen
 
@@ -171,7 +171,7 @@ class SelectEntityHead(nn.Module):
         log_probs, entropies = ragged_log_softmax(logits, of_actor, len(queries))
         return log_probs[as_tensor(chosen, x)], entropies
 
-    def as_drawn(self, chosen: RaggedArray) -> RaggedArray:
+    def as_raw(self, chosen: RaggedArray) -> RaggedArray:
         """Return actions as `evaluate` takes them: choices stay as they are."""
         return chosen
 

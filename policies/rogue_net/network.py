@@ -174,7 +174,7 @@ class RogueNetwork(nn.Module):
     def evaluate(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Evaluation:
         """Return log-probabilities, entropies and values of `actions` taken at `batch`, with gradients.
 
-        `actions` are as in `ActResult.drawn`; `as_drawn` makes them of others.
+        `actions` are as in `ActResult.raw`; `as_raw` makes them of others.
 
         Raises:
             TypeError: the actions are no dict of ragged arrays.
@@ -203,7 +203,7 @@ class RogueNetwork(nn.Module):
             }
         return Explanation(distributions, tuple(weights[: len(blocks)]), entities_of_rows(rows))
 
-    def as_drawn(self, actions: Mapping[str, RaggedArray]) -> dict[str, RaggedArray]:
+    def as_raw(self, actions: Mapping[str, RaggedArray]) -> dict[str, RaggedArray]:
         """Return actions of any origin (demonstrations, say) in the form that `evaluate` takes.
 
         Only continuous ones change, to the numbers from which the network would have made them.
@@ -211,7 +211,7 @@ class RogueNetwork(nn.Module):
         Raises:
             ValueError: a continuous action of another shape or dtype, or one that is not finite.
         """
-        return {name: self.action_heads[name].as_drawn(chosen) for name, chosen in actions.items()}  # type: ignore[operator]
+        return {name: self.action_heads[name].as_raw(chosen) for name, chosen in actions.items()}  # type: ignore[operator]
 
     def update_normalization(self, batch: EntityBatch) -> None:
         """Update the statistics of the inputs by `batch`: once per collected batch, by the trainer.

@@ -83,13 +83,13 @@ def test_packed_actions_are_the_actions(space: ez.EntitySpace, seed: int, steps:
     assert alone.ndim == 1 and alone.dtype == layout.action_dtype
     for name, action in space.actions.items():
         is_real = isinstance(action, ez.Continuous)
-        for packed, as_drawn, expected in (
+        for packed, as_raw, expected in (
             (alone, False, actions),
             (alone, True, actions),
             (together, False, actions),
             (together, True, drawn if is_real else actions),
         ):
-            unpacked = layout.unpack_actions(batch, packed, as_drawn)[name]
+            unpacked = layout.unpack_actions(batch, packed, as_raw)[name]
             assert unpacked == expected[name] and unpacked.dtype == action.dtype
 
 

@@ -127,7 +127,7 @@ def test_probabilities_entropies_and_gradients_are_those_of_the_enumeration(
             dict(enumerated(action, row, allowed, composite == "all"))
             for row, allowed in zip(rows, mask, strict=True)
         ]
-        drawn = net.act(batch, np.random.default_rng(seed)).drawn
+        drawn = net.act(batch, np.random.default_rng(seed)).raw
         evaluation = net.evaluate(batch, drawn)
         for table in tables:
             assert math.isclose(sum(math.exp(p.detach()) for p in table.values()), 1, abs_tol=1e-12)
@@ -161,7 +161,7 @@ def test_where_all_components_count_they_are_independent_categorical_distributio
     net = make_net(composite="all")
     batch = make_batch(1)
     result = net.act(batch, np.random.default_rng(0))
-    evaluation = net.evaluate(batch, result.drawn)
+    evaluation = net.evaluate(batch, result.raw)
     mask = torch.as_tensor(batch.actions["order"].mask.values)
     orders = torch.as_tensor(result.actions["order"].values)
     log_prob, entropy = torch.zeros(len(mask)).double(), torch.zeros(len(mask)).double()
@@ -235,7 +235,7 @@ def test_act_and_evaluate_agree_and_what_is_done_is_legal(composite: str) -> Non
         checked = validate_actions(space, batch, result.actions)
         assert all(checked[name] == order for name, order in result.actions.items())
         assert result.actions["order"].dtype == np.int64 and result.actions["order"].inner_shape == (4,)
-        evaluation = net.evaluate(batch, net.as_drawn(result.actions))
+        evaluation = net.evaluate(batch, net.as_raw(result.actions))
         for name in space.actions:
             np.testing.assert_allclose(
                 result.log_probs[name].values, evaluation.log_probs[name].detach(), rtol=1e-5, atol=1e-6
@@ -250,7 +250,7 @@ def test_without_actors_there_are_no_orders() -> None:
     net, batch = make_net(), make_batch(0, [0, 0])
     result = net.act(batch, np.random.default_rng(0))
     assert result.actions["order"].values.shape == (0, 4) and len(result.actions["order"]) == 2
-    evaluation = net.evaluate(batch, result.drawn)
+    evaluation = net.evaluate(batch, result.raw)
     assert evaluation.log_probs["order"].shape == evaluation.entropies["order"].shape == (0,)
     (evaluation.log_probs["order"].sum() + evaluation.entropies["order"].sum()).backward()
 

@@ -155,7 +155,7 @@ def trained(net: RogueNet, batch: EntityBatch) -> list[Tensor]:
     rng = np.random.default_rng(0)
     got = net.act(batch, rng)
     advantages, returns = rng.standard_normal((2, len(batch))).astype(np.float32)
-    samples = Samples(batch, got.drawn, got.log_probs, got.values, advantages, returns)
+    samples = Samples(batch, got.raw, got.log_probs, got.values, advantages, returns)
     config = PPOConfig(learning_rate=0.01)
     learner = make_learner(net, make_optimizer(net.parameters(), config, torch.device("cpu")), config)
     for _ in range(3):
@@ -189,7 +189,7 @@ def test_an_unchanged_network_passes_the_comparison(
     net = RogueNet(space, actions, **{"d_model": 16, "n_layer": 1, **options})
     batch = generate(space, net.settings, np.random.default_rng(1))
     with caplog.at_level(logging.WARNING):
-        net.evaluate(batch, net.act(batch, np.random.default_rng(0)).drawn)
+        net.evaluate(batch, net.act(batch, np.random.default_rng(0)).raw)
     assert not caplog.records
     assert net.engine.name == "fused"
 
@@ -204,13 +204,13 @@ def test_what_is_trained_is_what_torch_says(
     for net in make_pair():
         if used_before:
             assert net.engine.name == net.settings.engine
-            net.evaluate(batch, net.act(batch, np.random.default_rng(0)).drawn)
+            net.evaluate(batch, net.act(batch, np.random.default_rng(0)).raw)
         torch.manual_seed(1)
         with monkeypatch.context() as patch, caplog.at_level(logging.WARNING, CHOOSING):
             apply(net, patch)
             caplog.clear()
             values = net.value(batch)
-            evaluation = net.evaluate(batch, net.act(batch, np.random.default_rng(0)).drawn)
+            evaluation = net.evaluate(batch, net.act(batch, np.random.default_rng(0)).raw)
             results.append((values, evaluation, trained(net, batch)))
             assert net.engine.name == "torch"
             warnings = [r.message for r in caplog.records if r.name.endswith("engine_choice")]
@@ -283,7 +283,7 @@ def with_noise(block: Any) -> None:
 def test_what_acts_in_training_alone_is_computed_by_torch(change: Callable[[Any], None]) -> None:
     net, _ = make_pair()
     batch = make_batch()
-    actions = net.act(batch, np.random.default_rng(0)).drawn
+    actions = net.act(batch, np.random.default_rng(0)).raw
     net.evaluate(batch, actions)
     assert net.engine.name == "fused"
     change(first_block(net))
@@ -336,7 +336,7 @@ def test_comparing_the_engines_leaves_the_network_as_it_is() -> None:
     threads, state = torch.get_num_threads(), SPACE.np_random.bit_generator.state
     with torch.inference_mode():
         net.act(batch, np.random.default_rng(0))
-    net.evaluate(batch, net.act(batch, np.random.default_rng(0)).drawn)
+    net.evaluate(batch, net.act(batch, np.random.default_rng(0)).raw)
     assert torch.rand(1) == expected
     assert torch.get_num_threads() == threads and SPACE.np_random.bit_generator.state == state
     assert modes == [module.training for module in net.modules()]
@@ -366,7 +366,7 @@ def test_each_engine_is_logged_once_and_an_unwanted_one_as_a_warning(
     with caplog.at_level(logging.INFO, CHOOSING):
         for net in (fused, auto):
             for _ in range(2):
-                net.evaluate(batch, net.act(batch, np.random.default_rng(0)).drawn)
+                net.evaluate(batch, net.act(batch, np.random.default_rng(0)).raw)
     records = [(record.levelname, record.message) for record in caplog.records]
     assert [level for level, _ in records] == ["INFO", "WARNING", "INFO"]
     for (_, message), words in zip(
@@ -378,7 +378,7 @@ def test_each_engine_is_logged_once_and_an_unwanted_one_as_a_warning(
 @pytest.mark.parametrize("which", [0, 1])
 def test_actions_of_another_kind_are_refused_by_both_engines(which: int) -> None:
     net, batch = make_pair()[which], make_batch()
-    drawn = net.act(batch, np.random.default_rng(0)).drawn
+    drawn = net.act(batch, np.random.default_rng(0)).raw
 
     def evaluate(name: str, change: Callable[[Any], Any]) -> Any:
         return net.evaluate(batch, {**drawn, name: drawn[name].with_values(change(drawn[name].values))})

@@ -76,7 +76,7 @@ def test_distributions_are_those_of_the_policy(make_space, random_batch, make_ne
         assert (found[name][~columns] == 0).all()
         for actor, column in np.argwhere(columns):
             choice = column if part.actees is None else part.actees.values[column]
-            actions = dict(drawn.drawn)
+            actions = dict(drawn.raw)
             changed = actions[name].values.copy()
             changed[actor] = choice
             actions[name] = RaggedArray(changed, actions[name].offsets)

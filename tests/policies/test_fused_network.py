@@ -119,7 +119,7 @@ def test_rounds_about_as_much_as_torch() -> None:
         space = make_space(3, 6, ["move", "aim", "speed"], 1)
         batch = sampled_batch(space, 6, seed)
         fused, exact = make_nets(space, batch, d_model=[32, 128][seed % 2], n_head=1, n_layer=1 + seed % 3)
-        drawn = exact.act(batch, np.random.default_rng(0)).drawn
+        drawn = exact.act(batch, np.random.default_rng(0)).raw
         wanted = numbers_of(exact, batch, drawn)
         got, rounded = numbers_of(fused, batch, drawn), numbers_of(in_torch(fused), batch, drawn)
         ours += [error(got[name], wanted[name]) for name in wanted]
@@ -153,7 +153,7 @@ def test_outputs_and_gradients_are_those_of_torch_in_float64(data: st.DataObject
         value_d_model=4 * n_head if separate else None,
     )
     assert fused.engine.name == "fused" and exact.engine.name == "torch"
-    drawn = exact.act(batch, np.random.default_rng(0)).drawn
+    drawn = exact.act(batch, np.random.default_rng(0)).raw
     assert_alike(fused, exact, batch, drawn)
     np.testing.assert_allclose(fused.value(batch), exact.value(batch), rtol=1e-4, atol=1e-4)
 
@@ -166,7 +166,7 @@ def test_many_actors_fill_tiles_and_threads(threads: int, monkeypatch: pytest.Mo
     batch = sampled_batch(space, 150, 0)
     fused, exact = make_nets(space, batch, separate_value_net=threads == 3)
     assert batch.actions["move"].actors.num_items > 300
-    assert_alike(fused, exact, batch, exact.act(batch, np.random.default_rng(0)).drawn)
+    assert_alike(fused, exact, batch, exact.act(batch, np.random.default_rng(0)).raw)
 
 
 def crowd(actors: int, actees: int) -> tuple[EntitySpace, EntityBatch]:
@@ -187,7 +187,7 @@ def crowd(actors: int, actees: int) -> tuple[EntitySpace, EntityBatch]:
 def test_selections_among_many_span_more_than_a_tile(actors: int, actees: int) -> None:
     space, batch = crowd(actors, actees)
     fused, exact = make_nets(space, batch, n_layer=1)
-    assert_alike(fused, exact, batch, exact.act(batch, np.random.default_rng(0)).drawn)
+    assert_alike(fused, exact, batch, exact.act(batch, np.random.default_rng(0)).raw)
 
 
 def test_both_engines_draw_the_same_from_the_same_numbers() -> None:
@@ -208,7 +208,7 @@ def test_what_nobody_asked_for_has_no_gradient() -> None:
     space = make_space(3, 4, ["move", "aim"])
     batch = sampled_batch(space, 6, 0)
     fused, exact = make_nets(space, batch)
-    actions = exact.act(batch, np.random.default_rng(0)).drawn
+    actions = exact.act(batch, np.random.default_rng(0)).raw
     for net in (fused, exact):
         net.zero_grad()
         net.evaluate(batch, actions).log_probs["move"].sum().backward()
@@ -249,7 +249,7 @@ def test_what_the_kernels_do_not_do_is_left_to_torch(options: dict[str, Any], fa
     net = RogueNet(space, space.actions, **options)
     assert net.engine.name == "torch" and re.search(mentions(*facts), net.engine.reason)
     batch = sampled_batch(space, 3, 0)
-    net.evaluate(batch, net.act(batch, np.random.default_rng(0)).drawn).values.sum().backward()
+    net.evaluate(batch, net.act(batch, np.random.default_rng(0)).raw).values.sum().backward()
 
 
 def test_the_engine_changes_with_dtype_and_mode_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -94,7 +94,7 @@ def test_log_probabilities_and_their_gradients_are_those_of_torch_distributions(
 def test_the_entropy_of_normal_numbers_is_that_of_torch_distributions() -> None:
     net = steering([-1, 2, 100], [1, 7, 100.5]).double()
     batch = robots([2, 0, 1, 5])
-    drawn = net.act(batch, np.random.default_rng(0)).drawn
+    drawn = net.act(batch, np.random.default_rng(0)).raw
     ours = net.evaluate(batch, drawn).entropies["steer"]
     distribution, transforms = reference(net, batch)
     expected = distribution.base_dist.entropy().sum(1) + transforms[0].scale.log().sum()
@@ -107,7 +107,7 @@ def test_the_entropy_of_squashed_numbers_is_the_mean_of_minus_the_log_probabilit
     """With its gradient, by samples that move along with mean and deviation."""
     net = steering([-1, 2, 100], [1, 7, 100.5], squash=True, log_std_init=-0.3).double()
     batch = robots([2, 1])
-    drawn = net.act(batch, np.random.default_rng(0)).drawn
+    drawn = net.act(batch, np.random.default_rng(0)).raw
     ours = net.evaluate(batch, drawn).entropies["steer"]
     torch.manual_seed(0)
     distribution, _ = reference(net, batch)
@@ -127,9 +127,9 @@ def test_samples_have_the_moments_of_the_distribution(squash: bool) -> None:
     repeats = 40_000
     batch = robots([2, 1], repeats)
     result = net.act(batch, np.random.default_rng(3))
-    first = net.act(robots([2, 1]), np.random.default_rng(0), deterministic=True).drawn["steer"].values
+    first = net.act(robots([2, 1]), np.random.default_rng(0), deterministic=True).raw["steer"].values
     std = net.action_heads["steer"].log_std.exp().detach().numpy()
-    drawn, actions = result.drawn["steer"].values, result.actions["steer"].values
+    drawn, actions = result.raw["steer"].values, result.actions["steer"].values
     parts = [drawn[: 2 * repeats].reshape(repeats, 2, 2), drawn[2 * repeats :].reshape(repeats, 1, 2)]
     together = np.concatenate(parts, 1)  # (repeats, robots, K)
     np.testing.assert_allclose(together.mean(0), first, atol=5 * std.max() / np.sqrt(repeats))
@@ -148,7 +148,7 @@ def test_a_fresh_network_tries_the_middle_and_all_of_the_range() -> None:
         best = net.act(batch, np.random.default_rng(0), deterministic=True).actions["steer"].values
         np.testing.assert_allclose(best, np.tile([200, 0], (5000, 1)), atol=5)
         np.testing.assert_allclose(
-            net.act(batch, np.random.default_rng(0)).drawn["steer"].values.std(0), deviation, rtol=0.05
+            net.act(batch, np.random.default_rng(0)).raw["steer"].values.std(0), deviation, rtol=0.05
         )
 
 
@@ -173,9 +173,9 @@ def test_a_unit_is_half_the_range_or_where_there_is_none_that_of_the_action(
     net = steering(low, high)
     batch = robots([3, 0, 2])
     result = net.act(batch, np.random.default_rng(0))
-    drawn = origin + scale * result.drawn["steer"].values.astype(np.float64)
+    drawn = origin + scale * result.raw["steer"].values.astype(np.float64)
     np.testing.assert_allclose(result.actions["steer"].values, drawn.clip(low, high), rtol=1e-6)
-    log_probs = net.evaluate(batch, result.drawn).log_probs["steer"].detach()
+    log_probs = net.evaluate(batch, result.raw).log_probs["steer"].detach()
     np.testing.assert_allclose(result.log_probs["steer"].values, log_probs, rtol=1e-6)
 
 
@@ -187,7 +187,7 @@ def test_actions_are_legal_however_far_the_numbers_are(squash: bool) -> None:
     checked = validate_actions(net.observation_space, batch, actions)
     assert checked["steer"] == actions["steer"] and actions["steer"].dtype == np.float32
     assert (actions["steer"].values == net.action_space["steer"].low).any(), "some are at the bound"
-    evaluation = net.evaluate(batch, net.act(batch, np.random.default_rng(0)).drawn)
+    evaluation = net.evaluate(batch, net.act(batch, np.random.default_rng(0)).raw)
     (evaluation.log_probs["steer"].sum() + evaluation.entropies["steer"].sum()).backward()
     assert all(torch.isfinite(p.grad).all() for p in net.parameters() if p.grad is not None)
 
@@ -201,7 +201,7 @@ def test_deterministic_takes_the_mean_and_draws_nothing() -> None:
         result = net.act(batch, rng, deterministic=True)
         assert rng.bit_generator.state == before
         mean = reference(net, batch)[0].base_dist.loc.detach().numpy()
-        np.testing.assert_allclose(result.drawn["steer"].values, mean, rtol=1e-5)
+        np.testing.assert_allclose(result.raw["steer"].values, mean, rtol=1e-5)
         unit = np.tanh(mean) if squash else mean.clip(-1, 1)
         np.testing.assert_allclose(result.actions["steer"].values, [0, 5] + [2, 5] * unit, rtol=1e-5)
 
@@ -224,10 +224,10 @@ def test_categorical_and_continuous_actions_stand_side_by_side() -> None:
         {"gear": gear, "throttle": ActionMask(step, step.with_values(np.zeros((1, 0), bool)))},
     )
     result = net.act(batch, np.random.default_rng(0))
-    assert result.actions["gear"].dtype == np.int64 and result.actions["gear"] == result.drawn["gear"]
+    assert result.actions["gear"].dtype == np.int64 and result.actions["gear"] == result.raw["gear"]
     assert result.actions["throttle"].lengths.tolist() == [0, 1]
     assert 0 <= float(result.actions["throttle"].values[0, 0]) <= 1
-    evaluation = net.evaluate(batch, result.drawn)
+    evaluation = net.evaluate(batch, result.raw)
     assert {n: len(p) for n, p in evaluation.log_probs.items()} == {"gear": 3, "throttle": 1}
     for name in both:
         np.testing.assert_allclose(
@@ -240,13 +240,13 @@ def test_actions_of_other_origin_can_be_evaluated(squash: bool) -> None:
     net = steering([-1, 2], [1, 7], squash=squash)
     batch = robots([3, 2])
     result = net.act(batch, np.random.default_rng(0))
-    inside = net.as_drawn(result.actions)["steer"].values
+    inside = net.as_raw(result.actions)["steer"].values
     free = (result.actions["steer"].values > [-1, 2]) & (result.actions["steer"].values < [1, 7])
-    np.testing.assert_allclose(inside[free], result.drawn["steer"].values[free], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(inside[free], result.raw["steer"].values[free], rtol=1e-4, atol=1e-5)
     at_bounds = result.actions["steer"].with_values(np.tile(np.float32([-1, 7]), (5, 1)))
-    evaluation = net.evaluate(batch, net.as_drawn({"steer": at_bounds}))
+    evaluation = net.evaluate(batch, net.as_raw({"steer": at_bounds}))
     assert torch.isfinite(evaluation.log_probs["steer"]).all()
-    unit = net.as_drawn({"steer": at_bounds})["steer"].values
+    unit = net.as_raw({"steer": at_bounds})["steer"].values
     assert (np.abs(unit) > 8).all() if squash else np.array_equal(unit, np.tile([-1, 1], (5, 1)))
 
 
@@ -270,7 +270,7 @@ def test_wrong_numbers_are_named() -> None:
     with raises(ValueError, "'steer'", "step 2", 1, "nan"):
         net.evaluate(batch, {"steer": actors.with_values(numbers)})
     with raises(ValueError, "'steer'", "step 2", 1, "nan"):
-        net.as_drawn({"steer": actors.with_values(numbers)})
+        net.as_raw({"steer": actors.with_values(numbers)})
     wide = ActionMask(actors, actors.with_values(np.ones((3, 1), bool)))
     with raises(ValueError, "'steer'", "mask", "(3, 1)", "(3, 0)"):
         net.act(EntityBatch(batch.entities, batch.globals, {"steer": wide}), np.random.default_rng(0))
@@ -278,3 +278,9 @@ def test_wrong_numbers_are_named() -> None:
         net.action_heads["steer"].proj.bias[0] = float("nan")
     with raises(ValueError, "'steer'", "step 0", "number 0", "nan"):
         net.act(batch, np.random.default_rng(0))
+
+
+def test_the_former_name_of_raw_actions_warns() -> None:
+    result = steering([-1, 2], [1, 7]).act(robots([2, 1]), np.random.default_rng(0))
+    with pytest.warns(DeprecationWarning, match="raw"):
+        assert result.drawn is result.raw

@@ -43,11 +43,11 @@ def test_act_and_evaluate_agree_on_log_probabilities_and_values(
     batch = random_batch(space, steps=30)
     net = make_net(space, batch, path=path, squash=squash)
     result = net.act(batch, np.random.default_rng(0))
-    evaluation = net.evaluate(batch, result.drawn)
+    evaluation = net.evaluate(batch, result.raw)
     for name in space.actions:
         action = space.actions[name]
         assert result.actions[name].dtype == action.dtype and result.log_probs[name].dtype == np.float32
-        assert result.actions[name].inner_shape == result.drawn[name].inner_shape == action.item_shape
+        assert result.actions[name].inner_shape == result.raw[name].inner_shape == action.item_shape
         np.testing.assert_array_equal(result.actions[name].offsets, batch.actions[name].actors.offsets)
         np.testing.assert_allclose(
             result.log_probs[name].values, evaluation.log_probs[name].detach(), rtol=1e-5, atol=1e-6
@@ -105,7 +105,7 @@ def test_sampling_frequencies_match_the_probabilities(make_space, random_batch, 
     repeats = 20_000
     for step in range(len(batch)):
         many = batch.gather(np.full(repeats, step))
-        actions = net.act(many, np.random.default_rng(step)).drawn
+        actions = net.act(many, np.random.default_rng(step)).raw
         for name in ("move", "fire", "mode"):
             chosen = actions[name].values.reshape(repeats, -1)
             for actor in range(chosen.shape[1]):

@@ -230,7 +230,7 @@ def test_float64_networks_act_and_evaluate_alike(make_space, random_batch, make_
     batch = random_batch(space)
     net = make_net(space, batch, path="float64")
     result = net.act(batch, np.random.default_rng(0))
-    evaluation = net.evaluate(batch, result.drawn)
+    evaluation = net.evaluate(batch, result.raw)
     for name in space.actions:
         np.testing.assert_allclose(
             result.log_probs[name].values, evaluation.log_probs[name].detach().numpy(), rtol=1e-5, atol=1e-6

@@ -145,7 +145,7 @@ def test_decisions_are_those_of_the_torch_engine(data: st.DataObject, tmp_path_f
         got = agent.act(batch, np.random.default_rng(1), deterministic)
         wanted = net.act(batch, np.random.default_rng(1), deterministic)
         assert_same(got.actions, wanted.actions, True)
-        assert_same(got.drawn, wanted.drawn, True)
+        assert_same(got.raw, wanted.raw, True)
         assert_same(got.log_probs, wanted.log_probs, False)
         np.testing.assert_allclose(got.values, wanted.values, rtol=2e-5, atol=2e-5)
     np.testing.assert_allclose(agent.value(batch), net.value(batch), rtol=2e-5, atol=2e-5)

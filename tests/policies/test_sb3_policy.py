@@ -68,9 +68,9 @@ def test_acting_sums_over_the_actors_and_actions_of_each_step() -> None:
     result = policy.network.act(batch, np.random.default_rng(int(torch.randint(2**63 - 1, ()))))
     layout = policy.observation_space.layout
     actions = layout.unpack_actions(batch, packed.numpy())
-    drawn = layout.unpack_actions(batch, packed.numpy(), as_drawn=True)
+    drawn = layout.unpack_actions(batch, packed.numpy(), as_raw=True)
     for name in SPACE.actions:
-        assert actions[name] == result.actions[name] and drawn[name] == result.drawn[name]
+        assert actions[name] == result.actions[name] and drawn[name] == result.raw[name]
     assert actions["Turn"] != drawn["Turn"]
     by_hand = [sum(float(of[b].sum()) for of in result.log_probs.values()) for b in range(len(batch))]
     np.testing.assert_allclose(log_probs.numpy(), by_hand, rtol=1e-6)
@@ -86,7 +86,7 @@ def test_evaluation_is_that_of_acting_with_gradients() -> None:
     again, log_probs_again, entropies = policy.evaluate_actions(obs, packed)
     np.testing.assert_allclose(again.detach(), values, atol=1e-5)
     np.testing.assert_allclose(log_probs_again.detach(), log_probs, rtol=1e-4, atol=1e-4)
-    drawn = policy.observation_space.layout.unpack_actions(batch, packed.numpy(), as_drawn=True)
+    drawn = policy.observation_space.layout.unpack_actions(batch, packed.numpy(), as_raw=True)
     evaluation = policy.network.evaluate(batch, drawn)
     for b in range(len(batch)):
         by_hand = 0.0
@@ -181,7 +181,7 @@ def test_statistics_move_before_the_first_action_and_after_an_update() -> None:
         packed, _, _ = policy(tensors(policy, later))
     assert not moved(before, policy)
     policy.set_training_mode(True)
-    drawn = policy.observation_space.layout.unpack_actions(later, packed.numpy(), as_drawn=True)
+    drawn = policy.observation_space.layout.unpack_actions(later, packed.numpy(), as_raw=True)
     for _ in range(2):  # epochs
         policy.evaluate_actions(RolloutSteps(later, later), drawn)
     assert not moved(before, policy)
@@ -201,7 +201,7 @@ def test_whatever_looks_at_the_policy_after_an_update_sees_its_statistics() -> N
     ):
         policy, rollout = make_policy(), batch_of(8)
         policy.set_training_mode(True)
-        actions = policy.network.act(rollout, np.random.default_rng(0)).drawn
+        actions = policy.network.act(rollout, np.random.default_rng(0)).raw
         policy.evaluate_actions(RolloutSteps(rollout, rollout), actions)
         before = statistics(policy)
         look(policy)
@@ -219,7 +219,7 @@ def test_predict_never_moves_statistics() -> None:
         policy.predict_values(tensors(policy, batch_of(seed)))
         policy.evaluate_actions(  # not in training mode
             RolloutSteps(batch_of(seed), batch_of(seed)),
-            policy.network.act(batch_of(seed), np.random.default_rng(0)).drawn,
+            policy.network.act(batch_of(seed), np.random.default_rng(0)).raw,
         )
         policy.set_training_mode(False)
     assert not moved(before, policy)

@@ -69,7 +69,7 @@ test_lanes_are_permuted()
 venv = ez.make_vec("entitize/MultiSnake-v0", num_envs=64)
 net = ez.RogueNet(venv.single_observation_space, venv.single_action_space, engine="fused")
 batch, _ = venv.reset(seed=0)
-net.evaluate(batch, net.act(batch, np.random.default_rng(0)).drawn).values.sum().backward()
+net.evaluate(batch, net.act(batch, np.random.default_rng(0)).raw).values.sum().backward()
 print(net.engine.name)
 """
 

@@ -154,7 +154,7 @@ def test_acting_is_that_of_the_ragged_network(
         np.testing.assert_allclose(ours.values, theirs.values, rtol=1e-4, atol=1e-4)
         np.testing.assert_allclose(form.value(batch), theirs.values, rtol=1e-4, atol=1e-4)
         for name in theirs.actions:
-            chosen, wanted = ours.drawn[name].values, theirs.drawn[name].values
+            chosen, wanted = ours.raw[name].values, theirs.raw[name].values
             np.testing.assert_allclose(chosen, wanted, rtol=1e-4, atol=1e-4)
             assert ours.actions[name].dtype == theirs.actions[name].dtype
             np.testing.assert_allclose(

@@ -45,7 +45,7 @@ class GroupByGroup(ez.RogueNet):
             {name: concatenate([part.actions[name] for part in parts]) for name in names},
             {name: concatenate([part.log_probs[name] for part in parts]) for name in names},
             np.concatenate([part.values for part in parts]),
-            {name: concatenate([part.drawn[name] for part in parts]) for name in names},
+            {name: concatenate([part.raw[name] for part in parts]) for name in names},
         )
 
 

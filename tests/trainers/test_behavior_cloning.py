@@ -61,7 +61,7 @@ def exact_loss(net: ez.RogueNet, found: Any, config: ez.BehaviorCloningConfig) -
     exact = ez.RogueNet(SPACE, SPACE.actions, **{**net.config, "engine": "torch"}).double()
     exact.load_state_dict(net.state_dict())
     exact.zero_grad()
-    evaluation = exact.evaluate(found.observations, net.as_drawn(found.actions))
+    evaluation = exact.evaluate(found.observations, net.as_raw(found.actions))
     log_probs = [value for values in evaluation.log_probs.values() for value in values]
     entropies = [value for values in evaluation.entropies.values() for value in values]
     loss = -sum(log_probs) / len(log_probs) - config.ent_coef * sum(entropies) / len(entropies)
@@ -89,7 +89,7 @@ def test_gradients_are_those_of_float64(engine: str, separate: bool, tmp_path: P
     expected = exact_loss(net, found, config)
     kind = FusedCloningLearner if engine == "fused" else TorchCloningLearner
     learner = kind(net, torch.optim.AdamW(net.parameters()), config)
-    drawn = type(found)(found.observations, net.as_drawn(found.actions), found.returns)
+    drawn = type(found)(found.observations, net.as_raw(found.actions), found.returns)
     net.zero_grad()
     losses = learner.differentiate(drawn)
     assert losses["loss"] == pytest.approx(float(expected), rel=1e-4)

@@ -174,7 +174,7 @@ def test_a_resumed_run_is_bit_equal_and_a_loaded_network_acts_alike(squash: bool
     assert loaded.observation_space == SPACE and loaded.action_space == ACTIONS
     batch, _ = Reach(4).reset(seed=3)
     results = [net.act(batch, np.random.default_rng(1)) for net in (whole.policy.eval(), loaded)]
-    assert results[0].actions == results[1].actions and results[0].drawn == results[1].drawn
+    assert results[0].actions == results[1].actions and results[0].raw == results[1].raw
 
 
 def test_a_network_that_has_gone_wrong_is_named_before_the_environments_see_its_actions() -> None:

@@ -58,7 +58,7 @@ def make_samples(net: RogueNet, batch: EntityBatch, seed: int) -> Samples:
     got = net.act(batch, rng)
     old = {name: r.with_values(near(r.values, 0.2)) for name, r in got.log_probs.items()}
     advantages, returns = rng.standard_normal((2, len(batch))).astype(np.float32)
-    return Samples(batch, got.drawn, old, near(got.values, 0.3), advantages, returns)
+    return Samples(batch, got.raw, old, near(got.values, 0.3), advantages, returns)
 
 
 def differentiate(

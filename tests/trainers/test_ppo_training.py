@@ -464,7 +464,7 @@ def test_a_rollout_of_a_policy_that_reads_a_wider_space_is_learned_from() -> Non
     batch = batch_observations(wide, [observation] * 8)
     acted = policy.act(batch, np.random.default_rng(0))
     numbers = np.random.default_rng(0).standard_normal((2, 8)).astype(np.float32)
-    samples = Samples(batch, acted.drawn, acted.log_probs, acted.values, *numbers)
+    samples = Samples(batch, acted.raw, acted.log_probs, acted.values, *numbers)
 
     class Wide(ez.EntityEnv):
         observation_space, action_space = wide, move

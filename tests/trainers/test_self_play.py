@@ -59,7 +59,7 @@ class Reference:
         self.idle = info["inactive"].copy()
         self.returns = np.zeros(duels.num_envs)
         self.results: Counter[tuple[int, float]] = Counter()
-        self.drawn: Counter[bool] = Counter()
+        self.raw: Counter[bool] = Counter()
 
     def step(self, actions: Any, players: np.ndarray) -> Any:
         orders: dict[str, list[np.ndarray]] = {name: [] for name in actions}

@@ -146,7 +146,7 @@ def test_actions_to_evaluate_are_ragged_arrays(engine: str, venv: Any, net: Any)
     for array in (chosen.values, chosen.values.tolist()):
         with raises(TypeError, name, "RaggedArray", type(array).__name__, "with_values"):
             same.evaluate(batch, {name: array})  # type: ignore[dict-item]
-    with raises(TypeError, "actions", "drawn", "ActResult"):
+    with raises(TypeError, "actions", "raw", "ActResult"):
         same.evaluate(batch, result)  # type: ignore[arg-type]
     again = {name: batch.actions[name].actors.with_values(chosen.values)}  # as the error says
     assert same.evaluate(batch, again).values.shape == (len(batch),)

@@ -224,8 +224,8 @@ class BehaviorCloning(OwnsOptimizer):
             else chosen
             for name, chosen in found.actions.items()
         }
-        as_drawn = getattr(self.policy, "as_drawn", None)
-        return replace(found, actions=actions if as_drawn is None else as_drawn(actions))
+        as_raw = getattr(self.policy, "as_raw", None)
+        return replace(found, actions=actions if as_raw is None else as_raw(actions))
 
     def evaluate(self) -> dict[str, float]:
         """Evaluate the policy on the held-out steps; no metrics where there are none.

@@ -67,7 +67,7 @@ def loss_difference(
         batch = generate(net.observation_space, net.settings, rng)
         prepared = Inputs(net.observation_space, net.settings).prepare(batch)
         with torch.no_grad():  # what the network draws has all that its options need
-            actions = net.draw(prepared, batch.actions, rng).drawn
+            actions = net.draw(prepared, batch.actions, rng).raw
         evaluation = net.assess(prepared, batch.actions, actions)
         old = {name: _near(chosen, evaluation.log_probs[name], rng) for name, chosen in actions.items()}
         values = (evaluation.values.detach().numpy() + rng.normal(0, 0.2, len(batch))).astype(np.float32)

@@ -100,7 +100,7 @@ class RaggedRolloutBuffer(RolloutBuffer):
     ) -> None:
         """Store a step of all environments: what they showed, what was done (M,), and (E,) for the rest."""
         batch = self._layout.unpack(obs)
-        for name, order in self._layout.unpack_actions(batch, action, as_drawn=True).items():
+        for name, order in self._layout.unpack_actions(batch, action, as_raw=True).items():
             self._orders[name].append(order)
         self._steps.append(batch)
         self.rewards[self.pos] = reward

@@ -113,7 +113,7 @@ class RogueNetPolicy(BasePolicy):
     def forward(
         self, obs: Mapping[str, Tensor], deterministic: bool = False
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Act in a rollout: actions (M,) with what was drawn, values (B,) and log-probabilities (B,).
+        """Act in a rollout: actions (M,) with the raw ones, values (B,) and log-probabilities (B,).
 
         Without gradients.
         """
@@ -126,7 +126,7 @@ class RogueNetPolicy(BasePolicy):
         log_probs = np.zeros(len(batch), np.float32)
         for of_action in result.log_probs.values():
             log_probs += np.bincount(of_action.sequence_indices(), of_action.values, len(batch))
-        actions = self._layout.pack_actions(result.actions, result.drawn)
+        actions = self._layout.pack_actions(result.actions, result.raw)
         return torch.from_numpy(actions), torch.from_numpy(result.values), torch.from_numpy(log_probs)
 
     def evaluate_actions(
@@ -136,7 +136,7 @@ class RogueNetPolicy(BasePolicy):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Values, log-probabilities and entropies (B,) of `actions` taken at `obs`, with gradients.
 
-        `actions` are as in `ActResult.drawn`, or one array (M,) of `forward` or of `predict`. The latter has
+        `actions` are as in `ActResult.raw`, or one array (M,) of `forward` or of `predict`. The latter has
         the actions alone: continuous ones count as the raw numbers that lie at them.
         """
         if isinstance(obs, RolloutSteps):
@@ -320,9 +320,9 @@ class RogueNetPolicy(BasePolicy):
 
     def _drawn(self, batch: EntityBatch, packed: NDArray[Any]) -> dict[str, RaggedArray]:
         """The raw actions in `packed`; if there are none, those that give its actions."""
-        drawn = self._layout.unpack_actions(batch, packed, as_drawn=True)
+        drawn = self._layout.unpack_actions(batch, packed, as_raw=True)
         has_raw = len(packed) > sum(chosen.values.size for chosen in drawn.values())
-        return drawn if has_raw else self._network.as_drawn(drawn)
+        return drawn if has_raw else self._network.as_raw(drawn)
 
     def _read(self, observation: Mapping[str, Any] | EntityBatch) -> tuple[EntityBatch, bool]:
         """An observation from outside as a batch, and whether it was one."""

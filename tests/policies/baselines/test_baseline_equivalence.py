@@ -278,7 +278,7 @@ def test_unit_action_simulation_equals_asking_the_network_unit_by_unit(
     w = weights_of(net)
     log_probs, entropies, values = [], [], []
     for step in range(len(batch)):
-        drawn, cells = acted.drawn["order"][step], own_cells(batch, step)
+        drawn, cells = acted.raw["order"][step], own_cells(batch, step)
         mask = batch.actions["order"].mask[step]
         assert sorted(drawn[:, 7]) == list(range(len(cells)))
         grid = grid_of(batch, step, height, width)
@@ -305,7 +305,7 @@ def test_unit_action_simulation_equals_asking_the_network_unit_by_unit(
             waiting.remove(int(actor))
         log_probs += [found[i][0] for i in range(len(cells))]
         entropies += [found[i][1] for i in range(len(cells))]
-    evaluation = net.evaluate(batch, acted.drawn)
+    evaluation = net.evaluate(batch, acted.raw)
     np.testing.assert_allclose(acted.log_probs["order"].values, log_probs, rtol=2e-4, atol=2e-4)
     np.testing.assert_allclose(evaluation.log_probs["order"].detach(), log_probs, rtol=2e-4, atol=2e-4)
     np.testing.assert_allclose(evaluation.entropies["order"].detach(), entropies, rtol=2e-4, atol=2e-4)

@@ -120,7 +120,7 @@ def test_steps_without_entities_or_actors_have_values_and_gradients(
     assert batch.num_entities == 0
     acted = net.act(batch, np.random.default_rng(0))
     assert acted.actions["order"].num_items == 0 and acted.actions["order"].inner_shape == (7,)
-    evaluation = net.evaluate(batch, acted.drawn)
+    evaluation = net.evaluate(batch, acted.raw)
     assert evaluation.log_probs["order"].shape == (0,)
     np.testing.assert_allclose(evaluation.values.detach(), acted.values, rtol=1e-5, atol=1e-6)
     (evaluation.values.sum() + evaluation.log_probs["order"].sum()).backward()
@@ -293,7 +293,7 @@ def test_orders_that_do_not_fit_the_batch_are_refused(kind: Any, rts_space: Any,
 def test_turns_that_repeat_or_columns_that_mean_nothing_are_refused(rts_space: Any, map_batch: Any) -> None:
     space = rts_space()
     batch, net = map_batch(space, 4, 4), small(ez.baselines.UnitActionNet, space)
-    drawn = net.act(batch, np.random.default_rng(0)).drawn["order"]
+    drawn = net.act(batch, np.random.default_rng(0)).raw["order"]
     values = drawn.values.copy()
     values[0, 7] = values[1, 7] = 2
     for items in (drawn.values[:, :3].copy(), drawn.values[:, 0].copy()):
