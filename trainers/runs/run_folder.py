@@ -110,17 +110,18 @@ class RunFolder:
     def write_config(self, config: Mapping[str, Any], is_resumed: bool = False) -> None:
         """Write `config.yaml`.
 
-        A resumed run keeps all sections but "ppo", and a new run what has other sections: another program
-        wrote it.
+        A resumed run keeps what it has, and a new run what has other sections: another program wrote it.
         """
         path = self.path / CONFIG
-        written = _read_config(path) if path.exists() else None
-        if is_resumed and written is not None and "ppo" in config:
-            config = {**written, "ppo": config["ppo"]}
-        elif path.exists() and (is_resumed or set(written or ()) != set(config)):
-            return
-        if config != written:
-            replace_file(path, yaml.dump(dict(config), Dumper=NumberDumper, sort_keys=False).encode())
+        if not path.exists() or (not is_resumed and set(_read_config(path) or ()) == set(config)):
+            _write_config(path, config)
+
+    def note_hyper_parameters(self, ppo: Mapping[str, Any]) -> None:
+        """Replace the section "ppo" of `config.yaml`, where it has one."""
+        path = self.path / CONFIG
+        config = _read_config(path) if path.exists() else None
+        if config is not None and config.get("ppo", ppo) != ppo:
+            _write_config(path, {**config, "ppo": dict(ppo)})
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """Add a line to `metrics.jsonl`, TensorBoard and the tracker, without numbers that aren't finite.
@@ -283,6 +284,10 @@ class RunFolder:
             self._writer = None
         if self.tracking is not None:
             self.tracking.close()
+
+
+def _write_config(path: Path, config: Mapping[str, Any]) -> None:
+    replace_file(path, yaml.dump(dict(config), Dumper=NumberDumper, sort_keys=False).encode())
 
 
 def _read_config(path: Path) -> dict[str, Any] | None:
