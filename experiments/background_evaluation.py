@@ -8,6 +8,7 @@ The process writes its metrics to its standard output, as JSON, and ends when it
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -223,7 +224,7 @@ def measure(run: Path, checkpoint: Path) -> dict[str, float]:
     bounds = {"eval/episodic_return_low": interval.low, "eval/episodic_return_high": interval.high}
     return {
         EVAL_RETURN: interval.mean,
-        **(bounds if len(played.returns) > 1 else {}),  # one episode has none
+        **({} if math.isnan(interval.low) else bounds),  # a single episode or game has none
         "eval/episodic_length": float(played.lengths.mean()),
         "eval/episodes": float(len(played.returns)),
     }

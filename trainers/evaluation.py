@@ -59,7 +59,12 @@ class EpisodeResults:
     returns: NDArray[np.float64]  # (n,)
     lengths: NDArray[np.int64]  # (n,), in steps at which the environment was active
     lanes: NDArray[np.int64]  # (n,), the environment that each was played in
-    games: NDArray[np.int64]  # (n,), equal for what the lanes of one game played at the same time
+    #: (n,), equal for what the lanes of one game played at the same time; by default all differ.
+    games: NDArray[np.int64] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.games is None:
+            object.__setattr__(self, "games", np.arange(len(self.returns)))
 
     def interval(self, level: float = 0.95) -> Interval:
         """Mean return with its bootstrap interval, in which the episodes of a game count as one piece."""
@@ -123,7 +128,8 @@ def evaluate(
     finally:
         if isinstance(policy, nn.Module):
             policy.train(was_training)
-    games = np.arange(venv.num_envs) if venv.lane_games is None else venv.lane_games
+    lane_games = np.arange(venv.num_envs) if venv.lane_games is None else venv.lane_games
+    games = np.unique(lane_games, return_inverse=True)[1]
     rows = [
         (*episode, lane, games[lane] + k * venv.num_envs)
         for lane, done in enumerate(played)

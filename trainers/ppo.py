@@ -58,7 +58,7 @@ class PPO(OwnsOptimizer):
 
     `train` repeats `collect` (one rollout) and `update` (its optimization); you can also call both yourself.
     `clock` adds up the seconds of environments, inference, storage and update. Only `train` sets the number
-    of threads, calls callbacks, and writes metrics and checkpoints of its own accord.
+    of threads, calls `venv.set_progress` and callbacks, and writes metrics and checkpoints of its own accord.
 
     Under a process group of `torch.distributed` all of its processes train one policy, each in its own `venv`
     (docs/scaling.md); the first one writes the run folder.
@@ -195,7 +195,7 @@ class PPO(OwnsOptimizer):
 
     def _train(self, show: Show, stop: threading.Event) -> dict[str, float]:
         metrics: dict[str, float] = {}
-        while self._fraction_done(self.step) < 1:
+        while self._fraction_done(self.step - (0 if self._samples is None else self._num_samples)) < 1:
             metrics = self._iterate()
             with saving_on_error(self._save_new):
                 show(self.step, metrics)
@@ -227,6 +227,7 @@ class PPO(OwnsOptimizer):
             saving_on_error(self._save_new),
         ):
             if self._samples is None:
+                self.venv.set_progress(self._fraction_done(self.step))
                 with frozen_weights(self.policy):
                     self.collect()
             metrics = self.update()
@@ -244,11 +245,9 @@ class PPO(OwnsOptimizer):
     def collect(self) -> Samples:
         """Take `num_steps` steps in every environment; return the rollout, valid until the next call.
 
-        The environments are told the progress of training before. Steps at which an environment is inactive
-        are taken but left out of the rollout.
+        Steps at which an environment is inactive are taken but left out of the rollout.
         """
         self._samples = None
-        self.venv.set_progress(self._fraction_done(self.step))
         if not self.collector.has_episodes:
             self._start()
         samples = self._samples = self.collector.collect(self._action_rng, self._fraction_done(self.step))
@@ -273,37 +272,38 @@ class PPO(OwnsOptimizer):
             RuntimeError: there is no rollout to learn from.
             ValueError: the rollout is of other entity types or actions than the policy's.
             CheckpointError, NonFiniteError: see `train`. After these or any other error, policy and optimizer
-                are as before.
+                are as before, and the rollout's steps do not count.
         """
         self.check_optimizer()
         samples = self._samples if samples is None else samples
         if samples is None:
             raise RuntimeError("collect a rollout before the update")
-        step_before = self.step
-        if samples is self._samples:
-            check_batch(samples.observations, self.venv.num_envs, self.collector.lanes_of_rows)
-        else:
-            check_samples(samples, self.policy)
-            self._count(len(samples))
-            self._rows = self.ranks.rows_behind_each_other(len(samples))
+        is_own = samples is self._samples
+        step_before = self.step - (self._num_samples if is_own else 0)
         self._samples = None
-        if not self._num_samples:
-            self.updates += 1
-            return self.episodes.summary()
-        self.clock.start()
         before = Snapshot(self.policy, self.optimizer)
         try:
+            if is_own:
+                check_batch(samples.observations, self.venv.num_envs, self.collector.lanes_of_rows)
+            else:
+                check_samples(samples, self.policy)
+                self._count(len(samples))
+                self._rows = self.ranks.rows_behind_each_other(len(samples))
+            if not self._num_samples:
+                self.updates += 1
+                return self.episodes.summary()
+            self.clock.start()
             self.policy.train()
             with matrix_precision(self.config.precision):
                 metrics = self._optimise(samples)
             if not self.learner.frozen:
                 self.policy.update_normalization(samples.observations)
             check_finite(self.policy)
+            self.ranks.check_policy(self.policy)
         except BaseException:
             before.put_back(self.policy, self.optimizer)
             self.step = step_before
             raise
-        self.ranks.check_policy(self.policy)
         self.updates += 1
         self._saved = None
         self.clock.lap("update")

@@ -23,10 +23,11 @@ ValueGate = Literal["linear", "relu", "gelu", "sigmoid"]
 _NOT_COMPUTED = {
     *("dropout", "embedding_dropout", "residual_dropout", "attention_dropout"),
     *("engine", "attention", "log_std_init"),
+    "d_qk",  # weights of another width do not fit
 }
 #: Options of the heads and of the separate value network.
 _OF_HEADS = {
-    *("d_qk", "squash", "composite"),
+    *("squash", "composite"),
     *("separate_value_net", "value_d_model", "value_n_layer", "value_n_head"),
 }
 

@@ -6,6 +6,7 @@ Shape alphabet: B steps, N rows (entities of all steps, and the rows of steps as
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -212,6 +213,13 @@ class RogueNetwork(nn.Module):
             ValueError: a continuous action of another shape or dtype, or one that is not finite.
         """
         return {name: self.action_heads[name].as_raw(chosen) for name, chosen in actions.items()}  # type: ignore[operator]
+
+    def as_drawn(self, actions: Mapping[str, RaggedArray]) -> dict[str, RaggedArray]:
+        """Deprecated name of `as_raw`."""
+        warnings.warn(
+            "RogueNet.as_drawn is deprecated: use RogueNet.as_raw.", DeprecationWarning, stacklevel=2
+        )
+        return self.as_raw(actions)
 
     def update_normalization(self, batch: EntityBatch) -> None:
         """Update the statistics of the inputs by `batch`: once per collected batch, by the trainer.

@@ -351,6 +351,8 @@ def child():
         env.reset(seed=0)
     except RuntimeError as error:
         assert "spawn" in str(error)
+    else:
+        raise SystemExit(1)
 player = threading.Thread(target=play)
 player.start()
 at_its_second_step.wait()

@@ -47,6 +47,8 @@ def test_a_saved_policy_is_replaced_and_nothing_else_is(trained: Any, tmp_path: 
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.txt").write_text("mine")
     (tmp_path / "file").write_text("mine")
+    (tmp_path / "empty").mkdir()
+    ez.load_policy(ez.save_policy(net, tmp_path / "empty"))
     for taken in (tmp_path / "notes", tmp_path / "file", tmp_path):
         with raises(CheckpointError, str(taken)):
             ez.save_policy(net, taken)
@@ -60,3 +62,33 @@ def test_what_is_no_policy_and_no_path_is_refused(trained: Any, tmp_path: Path) 
         with raises(TypeError, "path", repr(path)):
             ez.save_policy(trained[0], path)  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupted_replacement_keeps_one_policy(
+    trained: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = ez.save_policy(trained[0], tmp_path / "best")
+    rename = Path.rename
+
+    def interrupted(self: Path, target: Any) -> Any:
+        if self.name == ".write_best":
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            ez.save_policy(trained[0], path)
+    ez.load_policy(path)
+    (tmp_path / ".delete_best").mkdir()  # as a kill leaves it
+    (tmp_path / ".delete_best" / "policy.safetensors").write_bytes(b"half")
+    ez.save_policy(trained[0], path)
+    assert [file.name for file in tmp_path.iterdir()] == ["best"]
+
+
+def test_a_link_stays_a_link(trained: Any, tmp_path: Path) -> None:
+    path = ez.save_policy(trained[0], tmp_path / "first")
+    (tmp_path / "best").symlink_to(path)
+    for _ in range(2):
+        ez.save_policy(trained[0], tmp_path / "best")
+    assert (tmp_path / "best").is_symlink() and ez.load_policy(tmp_path / "best")

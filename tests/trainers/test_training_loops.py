@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from entitize.trainers import PPO, CheckpointError, PPOConfig, checkpoint_paths
+from entitize.trainers import PPO, CheckpointError, NonFiniteError, PPOConfig, checkpoint_paths
 
 from facts import raises
 
@@ -50,47 +50,59 @@ def test_a_scheduler_of_torch_sets_the_rate(toy_policy: Any, toy_venv: Any) -> N
     np.testing.assert_allclose(rates, [0.01, 0.005, 0.0025, 0.00125])
 
 
-def test_a_loop_of_ones_own_is_the_same_training(
-    toy_policy: Any, toy_venv: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trainers, told = [], []
-    for _ in range(2):
-        venv, heard = toy_venv(4), []
-        monkeypatch.setattr(venv, "set_progress", heard.append)
-        trainers.append(PPO(toy_policy(), venv, PPOConfig(**OPTIONS)))
-        told.append(heard)
-    trainers[0].train()
-    while trainers[1].step < 96:
-        trainers[1].collect()
-        trainers[1].update()
-    assert told[0] == told[1] == [0, 0.25, 0.5, 0.75]
-    assert torch.equal(weights(trainers[0]), weights(trainers[1]))
+def test_a_loop_of_ones_own_is_the_same_training(toy_policy: Any, toy_venv: Any) -> None:
+    trainer, own = (PPO(toy_policy(), toy_venv(4), PPOConfig(**OPTIONS)) for _ in range(2))
+    trainer.train()
+    while own.step < 96:
+        own.collect()
+        own.update()
+    assert torch.equal(weights(trainer), weights(own))
 
 
-def test_train_learns_from_the_rollout_that_waits(toy_policy: Any, toy_venv: Any) -> None:
+@pytest.mark.parametrize("updates", [0, 3])
+def test_train_learns_from_the_rollout_that_waits(updates: int, toy_policy: Any, toy_venv: Any) -> None:
     trainer, other = (PPO(toy_policy(), toy_venv(4), PPOConfig(**OPTIONS)) for _ in range(2))
     trainer.collect()
+    for _ in range(updates):
+        trainer.update()
+        trainer.collect()
     trainer.train()
     other.train()
     assert (trainer.step, trainer.updates) == (other.step, other.updates) == (96, 4)
     assert torch.equal(weights(trainer), weights(other))
 
 
-def test_an_error_in_an_update_loses_no_earlier_one(toy_policy: Any, toy_venv: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("failing_update", [2, 3])  # the last is the fourth
+def test_an_error_in_an_update_loses_no_earlier_one_and_is_made_up_for(
+    failing_update: int, toy_policy: Any, toy_venv: Any, tmp_path: Path
+) -> None:
     trainer = PPO(toy_policy(), toy_venv(4), PPOConfig(**OPTIONS), tmp_path)
     step = trainer.learner.step
 
     def failing(minibatch: Any, ent_coef: float) -> Any:
-        if trainer.updates == 2:
+        if trainer.updates == failing_update:
             raise MemoryError("out of memory")
         return step(minibatch, ent_coef)
 
     trainer.learner.step = failing  # type: ignore[method-assign]
-    with raises(MemoryError, "out of memory"):
-        trainer.train()
+    for _ in range(3):
+        with raises(MemoryError, "out of memory"):
+            trainer.train()
+        assert (trainer.step, trainer.updates) == (24 * failing_update, failing_update)
     again = PPO(toy_policy(), toy_venv(4), PPOConfig(**OPTIONS), tmp_path, resume=True)
-    assert (again.step, again.updates) == (72, 2)  # the third rollout was taken
+    assert (again.step, again.updates) == (24 * failing_update, failing_update)
     assert torch.equal(weights(again), weights(trainer))
+    again.train()
+    assert (again.step, again.updates) == (96, 4)
+
+
+def test_a_rollout_with_a_wrong_number_is_not_tried_again(toy_policy: Any, toy_venv: Any) -> None:
+    trainer = PPO(toy_policy(), toy_venv(4), PPOConfig(**OPTIONS))
+    trainer.collect().observations.globals[3, 0] = np.nan
+    with raises(NonFiniteError, "global feature 0"):
+        trainer.train()
+    trainer.train()
+    assert (trainer.step, trainer.updates) == (96, 4)
 
 
 def test_an_adam_of_ones_own_is_assigned_again(toy_policy: Any, toy_venv: Any, tmp_path: Path) -> None:
@@ -129,6 +141,14 @@ def test_a_resumed_run_notes_its_hyper_parameters(toy_policy: Any, toy_venv: Any
     resumed.train(48)
     config = yaml.safe_load(path.read_text())
     assert (config["ppo"]["gamma"], config["eval"]) == (0.5, {"seed": 3})
+
+
+def test_the_configuration_of_another_program_stays(toy_policy: Any, toy_venv: Any, tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("name: trial\nppo: {lr: 0.1}  # mine\n")
+    for resume in (False, True):
+        PPO(toy_policy(), toy_venv(4), PPOConfig(**OPTIONS), tmp_path, resume=resume).train(24 + 24 * resume)
+        assert path.read_text() == "name: trial\nppo: {lr: 0.1}  # mine\n"
 
 
 def test_a_folder_without_a_name_is_refused(toy_policy: Any, toy_venv: Any) -> None:

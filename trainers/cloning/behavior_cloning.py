@@ -224,7 +224,7 @@ class BehaviorCloning(OwnsOptimizer):
             else chosen
             for name, chosen in found.actions.items()
         }
-        as_raw = getattr(self.policy, "as_raw", None)
+        as_raw = getattr(self.policy, "as_raw", getattr(self.policy, "as_drawn", None))  # its former name
         return replace(found, actions=actions if as_raw is None else as_raw(actions))
 
     def evaluate(self) -> dict[str, float]:

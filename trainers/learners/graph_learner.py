@@ -85,6 +85,8 @@ class GraphLearner(TorchLearner):
 
     def step(self, minibatch: Samples, ent_coef: float) -> Mapping[str, float]:
         """Start one gradient step; reading the numbers waits for it. See `Learner.step`."""
+        if self.is_whole and self.form.device.type != "cpu" and not is_capturable(self.optimizer):
+            self.optimizer = self.optimizer  # its learning rate was replaced by a number
         if not (self.is_whole and self._is_ready()):
             return super().step(minibatch, ent_coef)
         counts = count(minibatch, self.config.joint_log_prob)

@@ -82,10 +82,10 @@ def save_policy(policy: Policy, path: str | Path) -> Path:
 
     Args:
         policy: a RogueNet or one of `ez.baselines`.
-        path: a new folder, or one of an earlier `save_policy`, which is replaced.
+        path: a new or empty folder, or one of an earlier `save_policy`, which is replaced.
 
     Returns:
-        `path`.
+        the absolute path.
 
     Raises:
         TypeError: `policy` or `path` is something else.
@@ -96,12 +96,12 @@ def save_policy(policy: Policy, path: str | Path) -> Path:
         raise TypeError(f"save_policy: expected a policy such as RogueNet, got a {type(policy).__name__}")
     if not isinstance(path, str | os.PathLike) or path == "":
         raise TypeError(f"save_policy: path: expected the path of a folder, got {path!r}")
-    path = Path(path)
-    files = {file.name for file in path.iterdir()} if path.is_dir() else set()
-    if path.exists() and files != {METADATA, "policy.safetensors"}:
-        raise CheckpointError(f"save_policy: {path}: expected a new folder or that of a saved policy")
+    path = Path(path).resolve()  # what a link leads to is replaced, and the link stays
     tensors = {"policy": {name: tensor.cpu() for name, tensor in policy.state_dict().items()}}
     with _writing(path):
+        files = {file.name for file in path.iterdir()} if path.is_dir() else set()
+        if path.exists() and (not path.is_dir() or files not in (set(), {METADATA, "policy.safetensors"})):
+            raise CheckpointError(f"save_policy: {path}: expected a new folder or that of a saved policy")
         _write(path, tensors, {"step": 0, **network_metadata(policy)})
     return path
 
@@ -121,7 +121,7 @@ def _temporary(final: Path) -> Path:
 
 
 def _write(final: Path, tensors: Tensors, metadata: Mapping[str, Any]) -> None:
-    """Write the folder `final` in one step, replacing an earlier one."""
+    """Write the folder `final`, replacing an earlier one by two renames."""
     for group, entries in tensors.items():
         if len(entries) > MAX_TENSORS:
             raise CheckpointError(
@@ -142,9 +142,17 @@ def _write(final: Path, tensors: Tensors, metadata: Mapping[str, Any]) -> None:
     sums[METADATA] = own_sum(head)
     write_synced(temporary / METADATA, json.dumps(head, indent=1).encode())
     sync_folder(temporary)
+    earlier = final.with_name(f".delete_{final.name}")
+    shutil.rmtree(earlier, ignore_errors=True)  # of an interrupted call
     if final.exists():
-        delete_checkpoint(final)
-    temporary.rename(final)
+        final.rename(earlier)
+    try:
+        temporary.rename(final)
+    except BaseException:
+        if earlier.exists():
+            earlier.rename(final)
+        raise
+    shutil.rmtree(earlier, ignore_errors=True)
     sync_folder(final.parent)
 
 

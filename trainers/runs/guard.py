@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class NonFiniteError(ArithmeticError):
     """A NaN or an infinity came up in training; the message names update, step and statistics.
 
-    The policy and its optimizer are as they were before the update, and the run folder has a checkpoint of
-    them.
+    The policy and its optimizer are as they were before the update; `train` has written a checkpoint of them
+    into the run folder, if there is one.
     """
 
 

@@ -65,6 +65,7 @@ class RunFolder:
         self._writer: SummaryWriter | None = None
         self._purge_step: int | None = None
         self._is_locked = False
+        self._is_resumed = False
         self._size: int | None = None  # of the metrics as this object left them; None: it has not opened them
 
     @contextmanager
@@ -117,10 +118,10 @@ class RunFolder:
             _write_config(path, config)
 
     def note_hyper_parameters(self, ppo: Mapping[str, Any]) -> None:
-        """Replace the section "ppo" of `config.yaml`, where it has one."""
+        """Replace the section "ppo" of a resumed run's `config.yaml`; one of another program stays."""
         path = self.path / CONFIG
-        config = _read_config(path) if path.exists() else None
-        if config is not None and config.get("ppo", ppo) != ppo:
+        config = _read_config(path) if self._is_resumed and path.exists() else None
+        if config is not None and config.keys() >= {"env", "network", "ppo"} and config["ppo"] != ppo:
             _write_config(path, {**config, "ppo": dict(ppo)})
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
@@ -184,6 +185,7 @@ class RunFolder:
         from .checkpoint import clear_leftovers
 
         self._check_is_no_card()
+        self._is_resumed = resume
         paths = checkpoint_paths(self.checkpoints)
         if not resume and (paths or self.metrics.exists() or self._packed.exists()):
             raise FileExistsError(f"{self.path} contains a run already: resume it or choose another folder")

@@ -25,7 +25,7 @@ OPTIMIZER = "optimizer"
 
 
 #: The kind of an assigned Adam or AdamW: its state fits the trainer's own, its learning rate does not.
-_ASSIGNED_ADAM = "Adam of your own"
+_ASSIGNED_ADAM = "assigned Adam"
 
 
 def _kind(optimizer: Optimizer) -> str:

@@ -146,7 +146,7 @@ class RogueNetPolicy(BasePolicy):
         else:
             batch = self._unpacked(obs)
         if not isinstance(actions, Mapping):
-            actions = self._drawn(batch, actions.cpu().numpy() if isinstance(actions, Tensor) else actions)
+            actions = self._raw(batch, actions.cpu().numpy() if isinstance(actions, Tensor) else actions)
         evaluation = self._network.evaluate(batch, actions)
         log_probs, entropies = (evaluation.values.new_zeros(len(batch)) for _ in range(2))
         for name, chosen in actions.items():
@@ -318,11 +318,11 @@ class RogueNetPolicy(BasePolicy):
         """The batch behind the tensors of a `RaggedVecEnv`'s observation."""
         return self._layout.unpack({key: tensor.cpu().numpy() for key, tensor in obs.items()})
 
-    def _drawn(self, batch: EntityBatch, packed: NDArray[Any]) -> dict[str, RaggedArray]:
+    def _raw(self, batch: EntityBatch, packed: NDArray[Any]) -> dict[str, RaggedArray]:
         """The raw actions in `packed`; if there are none, those that give its actions."""
-        drawn = self._layout.unpack_actions(batch, packed, as_raw=True)
-        has_raw = len(packed) > sum(chosen.values.size for chosen in drawn.values())
-        return drawn if has_raw else self._network.as_raw(drawn)
+        actions = self._layout.unpack_actions(batch, packed, as_raw=True)
+        has_raw = len(packed) > sum(chosen.values.size for chosen in actions.values())
+        return actions if has_raw else self._network.as_raw(actions)
 
     def _read(self, observation: Mapping[str, Any] | EntityBatch) -> tuple[EntityBatch, bool]:
         """An observation from outside as a batch, and whether it was one."""
