@@ -237,7 +237,7 @@ def test_copies_and_changed_weights_are_seen() -> None:
         ({"pooling": "mean"}, ("pooling",)),
         (
             {"relative_position": {"extent": [2], "position": ["f0"], "distance": True}},
-            ("relative position",),
+            ("relative_position",),
         ),
         ({"d_model": 6}, (6, 4)),
         ({"d_model": 132}, (132,)),
