@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
+from inspect import signature
 from typing import Any, TypeVar
 
 import gymnasium
@@ -12,6 +13,9 @@ import numpy as np
 from ..suggestions import did_you_mean, nearest
 
 __all__ = ["ActionError", "ConformanceError", "ObservationError", "WorkerError"]
+
+#: The largest number that engines in C take.
+MOST_INT = 2**31 - 1
 
 Options = TypeVar("Options")
 
@@ -105,16 +109,6 @@ def seconds_or_none(where: str, value: Any) -> float | None:
     return float(value)
 
 
-def check_range(where: str, value: Any, low: int, high: int = 2**31 - 1) -> None:
-    """Check that `value` is a whole number from `low` to `high`.
-
-    Raises:
-        ValueError: it is not.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise ValueError(f"{where}: expected a whole number from {low} to {high}, got {value!r}")
-
-
 def check_option_names(where: str, names: Iterable[str], known: Iterable[str]) -> None:
     """Check that all `names` of options are known.
 
@@ -129,14 +123,20 @@ def check_option_names(where: str, names: Iterable[str], known: Iterable[str]) -
             raise TypeError(f"{where}: got an unexpected keyword argument {name!r}{hint}")
 
 
-def checked_options(where: str, kind: type[Options], options: Mapping[str, Any]) -> Options:
+def checked_options(
+    where: str, kind: type[Options], options: Mapping[str, Any], caller: Callable[..., Any] | None = None
+) -> Options:
     """Return keyword arguments as an object of the dataclass `kind`, which checks their ranges.
+
+    Args:
+        caller: what takes the options; the nearest name may be one of its other arguments.
 
     Raises:
         TypeError, ValueError: an unknown option, with the nearest one; or what `kind` raises, behind `where`.
     """
     dataclass: Any = kind
-    check_option_names(where, options, (field.name for field in fields(dataclass)))
+    others = signature(caller).parameters if caller else ()
+    check_option_names(where, options, [*(field.name for field in fields(dataclass)), *others])
     try:
         return kind(**options)
     except (TypeError, ValueError) as error:
@@ -155,15 +155,31 @@ def one_of(where: str, value: Any, known: Iterable[Any]) -> None:
         raise ValueError(f"{where}: expected one of {', '.join(map(repr, known))}, got {value!r}{hint}")
 
 
+def whole_options(options: Any, **ranges: tuple[int, int]) -> None:
+    """Make attributes of a dataclass Python's whole numbers, in `ranges` (least, most).
+
+    None stays where it is the default.
+
+    Raises:
+        TypeError, ValueError: one is not; see `whole_number`.
+    """
+    for name, (least, most) in ranges.items():
+        value = getattr(options, name)
+        if value is not None or getattr(type(options), name) is not None:
+            object.__setattr__(options, name, whole_number(name, value, least, most))
+
+
 def check_flags(options: object, *names: str) -> None:
-    """Check that these attributes of `options` are True or False.
+    """Check that these attributes of `options` are True or False, or None where that is the default.
 
     Raises:
         TypeError: one is not.
     """
     for name in names:
-        if not isinstance(getattr(options, name), bool):
-            raise TypeError(f"{name}: expected True or False, got {getattr(options, name)!r}")
+        value, may_be_none = getattr(options, name), getattr(type(options), name, False) is None
+        if not isinstance(value, bool) and not (value is None and may_be_none):
+            choices = "True, False or None" if may_be_none else "True or False"
+            raise TypeError(f"{name}: expected {choices}, got {value!r}")
 
 
 def positive_number(where: str, value: Any) -> float:

@@ -191,10 +191,14 @@ def share_lanes(
         worker_timeout: see `ShardedVectorEnv`.
 
     Raises:
-        ValueError: `num_workers` is not between 1 and the number of games.
+        ValueError: `num_workers` is not between 1 and the number of games, or no such `seed`.
     """
     if not num_workers:
-        return make(num_envs, **options if seed is None else {**options, "seed": seed})
+        venv = make(num_envs, **options)
+        venv._seeds(seed)  # which raises for one that can't be used
+        if seed is not None:
+            venv._first_seed = seed
+        return venv
     from .vector.sharded_vector import ShardedVectorEnv
     from .vector.workers.worker_pool import shares
 

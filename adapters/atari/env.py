@@ -34,4 +34,4 @@ class AtariEnv(OneLaneEnv):
         check_render_mode("AtariEnv", render_mode, self.metadata["render_modes"])
         venv = AtariVectorEnv(game, 1, render_mode="rgb_array" if render_mode else None, **options)
         title = f"Atari {game}" if render_mode == "human" else None
-        super().__init__(venv, options.get("seed") is not None, title)
+        super().__init__(venv, title)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...envs.errors import check_flags, check_range, one_of
+from ...envs.errors import MOST_INT, check_flags, one_of, whole_number, whole_options
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,10 @@ class AtariOptions:
     def __post_init__(self) -> None:
         check_flags(self, "full_action_space", "terminal_on_life_loss", "chunks")
         if isinstance(self.frameskip, tuple | list):
-            self._check_range(*self.frameskip)
-            object.__setattr__(self, "frameskip", tuple(self.frameskip))
+            object.__setattr__(self, "frameskip", self._checked_range(*self.frameskip))
         else:
-            check_range("frameskip", self.frameskip, 1)
-        check_range("noop_max", self.noop_max, 0)
-        if self.max_num_frames_per_episode is not None:
-            check_range("max_num_frames_per_episode", self.max_num_frames_per_episode, 1)
+            whole_options(self, frameskip=(1, MOST_INT))
+        whole_options(self, noop_max=(0, MOST_INT), max_num_frames_per_episode=(1, MOST_INT))
         probability = self.repeat_action_probability
         if (
             isinstance(probability, bool)
@@ -46,13 +43,13 @@ class AtariOptions:
         ):
             raise ValueError(f"repeat_action_probability: expected a number from 0 to 1, got {probability!r}")
 
-    def _check_range(self, *bounds: Any) -> None:
+    def _checked_range(self, *bounds: Any) -> tuple[int, int]:
         if len(bounds) != 2:
             raise ValueError(f"frameskip: expected a number or (low, high), got {self.frameskip!r}")
-        for bound in bounds:
-            check_range("frameskip", bound, 1)
-        if bounds[0] >= bounds[1]:
+        low, high = (whole_number("frameskip", bound, 1, MOST_INT) for bound in bounds)
+        if low >= high:
             raise ValueError(f"frameskip: expected low < high, got {self.frameskip!r}")
+        return low, high
 
     def check_choice(self, name: str, available: list[int]) -> None:
         """Check that the option `name` ("mode" or "difficulty") is one that the game has.

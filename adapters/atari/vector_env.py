@@ -77,7 +77,7 @@ class AtariVectorEnv(EntityVectorEnv):
         self.game = find_game(game)
         self.num_envs = whole_number("num_envs", num_envs)
         check_render_mode("AtariVectorEnv", render_mode, self.metadata["render_modes"])
-        self.options = checked_options("Atari", AtariOptions, options)
+        self.options = checked_options("Atari", AtariOptions, options, AtariVectorEnv)
         cartridge = load_cartridge(self.game.rom)
         self.options.check_choice("mode", cartridge.modes)
         self.options.check_choice("difficulty", cartridge.difficulties)

@@ -45,4 +45,4 @@ class GriddlyEnv(OneLaneEnv):
                 " got None. In `ez.make_vec` each player is a lane"
             )
         venv = make_lanes(game, opponents, render_mode=render_mode, **options)
-        super().__init__(venv, is_seeded=options.get("seed") is not None)
+        super().__init__(venv)

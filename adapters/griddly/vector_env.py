@@ -87,7 +87,7 @@ class GriddlyVectorEnv(EntityVectorEnv):
             )
         check_render_mode("GriddlyVectorEnv", render_mode, self.metadata["render_modes"])
         self.render_mode = render_mode
-        self.options = checked_options("Griddly", GriddlyOptions, options)
+        self.options = checked_options("Griddly", GriddlyOptions, options, GriddlyVectorEnv)
         self.options.check(rules)
         self._levels = self.options.levels(rules)
         keep_freed_memory()

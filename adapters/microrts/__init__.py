@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from .make import make_vec as make_vec
     from .observe import Observer as Observer
     from .options import Options as Options
-    from .options import check_options as check_options
     from .options import plan_arguments as plan_arguments
     from .options import plan_games as plan_games
     from .vector_env import MicroRTSVectorEnv as MicroRTSVectorEnv

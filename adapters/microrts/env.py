@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...envs.errors import checked_options
 from ...envs.vector.one_lane_env import OneLaneEnv
 from .java.engine import MicroRTSEngine
-from .options import check_options, is_player
+from .options import Options, is_player
 from .vector_env import MicroRTSVectorEnv
 
 
@@ -50,7 +51,7 @@ class MicroRTSEnv(OneLaneEnv):
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        check_options(options, MicroRTSEnv)
+        checked_options("MicroRTS", Options, options, MicroRTSEnv)
         if not is_player(side):
             raise ValueError(f"side: expected 0 or 1, got {side!r}")
         venv = MicroRTSVectorEnv(
@@ -62,7 +63,7 @@ class MicroRTSEnv(OneLaneEnv):
             render_mode=render_mode,
             **options,
         )
-        super().__init__(venv, is_seeded=seed is not None)
+        super().__init__(venv)
 
     @property
     def engine(self) -> MicroRTSEngine:

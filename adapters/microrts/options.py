@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ...envs.errors import check_option_names, one_of, seconds_or_none, whole_number
+from ...envs.errors import MOST_INT, check_flags, one_of, seconds_or_none, whole_number, whole_options
 from .java.bots import USUAL_BOT, USUAL_BOT_PARTIAL, check_bot
 from .java.games import GameSetup
 from .java.maps import Map, find_map
@@ -27,7 +26,7 @@ class Options:
     """Options of observations and of the length of games.
 
     Raises:
-        ValueError: an option that is out of its range, by name.
+        TypeError, ValueError: an option that is out of its range, by name.
     """
 
     features: str = (
@@ -47,31 +46,10 @@ class Options:
         choices = {"features": FEATURES, "targets": TARGETS, "perspective": PERSPECTIVES}
         for name, known in choices.items():
             one_of(name, getattr(self, name), known)
-        for name in ("max_steps", "frame_skip"):
-            object.__setattr__(self, name, whole_number(name, getattr(self, name)))
-        for name in ("limit_is_end", "partial_observability", "mask_reserved"):
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name}: expected True or False, got {getattr(self, name)!r}")
+        check_flags(self, "limit_is_end", "partial_observability", "mask_reserved")
+        ticks = (1, MOST_INT)
+        whole_options(self, max_steps=ticks, frame_skip=ticks, search_iterations=ticks)
         seconds_or_none("bot_timeout", self.bot_timeout)
-        if self.search_iterations is not None:
-            count = whole_number("search_iterations", self.search_iterations)
-            object.__setattr__(self, "search_iterations", count)
-
-
-def check_options(options: Mapping[str, Any], caller: Callable[..., Any] | None = None) -> Options:
-    """`Options(**options)`.
-
-    Args:
-        caller: the class that takes the options; the nearest name may be one of its other arguments.
-
-    Raises:
-        TypeError: an unknown option; the message says which one is nearest.
-        ValueError: an option that is out of its range, by name.
-    """
-    known = [field.name for field in fields(Options)]
-    others = inspect.signature(caller).parameters if caller else ()
-    check_option_names("MicroRTS", options, [*known, *others])
-    return Options(**options)
 
 
 def plan_games(

@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntityVectorEnv
-from ...envs.errors import check_render_mode
+from ...envs.errors import check_render_mode, checked_options
 from ...envs.seeds import lane_generators, lane_seeds
 from ...envs.vector.vector_env import Actions, StepResult
 from ...envs.window import Window
@@ -20,7 +20,7 @@ from .java.engine import BotFailure, MicroRTSEngine
 from .java.rewards import REWARDS, Weights, weights_array, weights_at
 from .kernels.sort_kernels import judge
 from .observe import Observer
-from .options import Opponents, Side, check_options, plan_games
+from .options import Opponents, Options, Side, plan_games
 from .painter import paint
 
 _FLOAT32, _BOOL = np.dtype(np.float32), np.dtype(np.bool_)
@@ -109,7 +109,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         **options: Any,
     ) -> None:
         check_render_mode("MicroRTSVectorEnv", render_mode, self.metadata["render_modes"])
-        self.options = check_options(options, MicroRTSVectorEnv)
+        self.options = checked_options("MicroRTS", Options, options, MicroRTSVectorEnv)
         first = weights_array(reward_weights)
         last = first
         if final_reward_weights is not None:
@@ -131,7 +131,8 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         self.single_action_space = self.observer.space.actions
         self._nothing_failed = np.zeros(len(self.games), bool)
         self._generators: list[np.random.Generator] = []
-        self._seed_games(lane_seeds(seed, num_envs))
+        lane_seeds(seed, num_envs)  # which raises for one that can't be used
+        self._first_seed = seed
         fps = self.metadata["render_fps"]
         self._window = Window(f"MicroRTS {self.games[0].map.name}", fps) if render_mode == "human" else None
 

@@ -38,7 +38,7 @@ class ProcgenEnv(OneLaneEnv):
         check_render_mode("ProcgenEnv", render_mode, self.metadata["render_modes"])
         venv = ProcgenVectorEnv(game, 1, render_mode="rgb_array" if render_mode else None, **options)
         title = f"Procgen {game}" if render_mode == "human" else None
-        super().__init__(venv, options.get("seed") is not None, title)
+        super().__init__(venv, title)
         self._now: dict[str, Any] = {}  # the observation of the level that is being played
         self._level_seed = 0
         self._next: tuple[dict[str, Any], dict[str, Any]] | None = None  # the level after the one that ended

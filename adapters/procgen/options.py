@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from ...envs.errors import check_option_names, check_range, one_of
+from ...envs.errors import MOST_INT, check_flags, check_option_names, one_of, whole_options
 from .games import GAMES, ProcgenGame
 
 FEATURES = ("default", "reference", "pixels")
@@ -19,8 +19,6 @@ ACTIONS = (
     *("left_down", "left", "left_up", "down", "noop", "up", "right_down", "right", "right_up"),
     *("d", "a", "w", "s", "q", "e"),
 )
-
-_FLAG, _OPTIONAL_FLAG = (False, True), (None, False, True)
 
 
 def find_game(name: str) -> ProcgenGame:
@@ -38,7 +36,7 @@ class ViewOptions:
     """Options of observations.
 
     Raises:
-        ValueError: an option that is out of its range, by name.
+        TypeError, ValueError: an option that is out of its range, by name.
     """
 
     #: "default"; "reference": all 31 fields and the globals on each entity; "pixels": the frame, no entities
@@ -54,14 +52,8 @@ class ViewOptions:
 
     def __post_init__(self) -> None:
         one_of("features", self.features, FEATURES)
-        for name in ("visible_only", "whole_map"):
-            one_of(name, getattr(self, name), _FLAG)
-        for name in ("distances", "centred", "skip_space"):
-            one_of(name, getattr(self, name), _OPTIONAL_FLAG)
-        check_range("window", self.window, 1, 64)
-        check_range("player_tiles", self.player_tiles, 0, 64)
-        if self.chunk_size is not None:
-            check_range("chunk_size", self.chunk_size, 1, 64)
+        check_flags(self, "visible_only", "whole_map", "distances", "centred", "skip_space")
+        whole_options(self, window=(1, 64), player_tiles=(0, 64), chunk_size=(1, 64))
         given = [f.name for f in fields(self) if f.name != "features" and getattr(self, f.name) != f.default]
         if self.is_pixels and given:
             raise ValueError(f"features='pixels' uses the frame unchanged: remove {', '.join(given)}")
@@ -84,7 +76,7 @@ class EngineOptions:
     Every value is checked here, because the engine aborts the process on one that it does not like.
 
     Raises:
-        ValueError: an option that is out of its range, by name.
+        TypeError, ValueError: an option that is out of its range, by name.
     """
 
     distribution_mode: str = "easy"
@@ -108,14 +100,10 @@ class EngineOptions:
                 "use_generated_assets: expected False, got True: the engine aborts the process when it is"
                 " asked for the state of a game with generated assets"
             )
-        for name in ("use_sequential_levels", "paint_vel_info", "center_agent", "restrict_themes"):
-            one_of(name, getattr(self, name), _FLAG)
-        for name in ("use_backgrounds", "use_monochrome_assets"):
-            one_of(name, getattr(self, name), _OPTIONAL_FLAG)
-        check_range("num_levels", self.num_levels, 0)
-        check_range("start_level", self.start_level, 0, 2**31 - 1 - self.num_levels)
-        check_range("debug_mode", self.debug_mode, 0)
-        check_range("engine_threads", self.engine_threads, 0, 256)
+        check_flags(self, "use_sequential_levels", "paint_vel_info", "center_agent", "restrict_themes")
+        check_flags(self, "use_backgrounds", "use_monochrome_assets")
+        whole_options(self, num_levels=(0, MOST_INT), debug_mode=(0, MOST_INT), engine_threads=(0, 256))
+        whole_options(self, start_level=(0, MOST_INT - self.num_levels))
         if self.distribution_mode == "exploration" and (self.num_levels or self.start_level):
             raise ValueError(
                 "distribution_mode='exploration' is one fixed level: remove num_levels and start_level"
@@ -147,7 +135,7 @@ def split_options(options: Mapping[str, Any]) -> tuple[ViewOptions, EngineOption
 
     Raises:
         TypeError: an option that neither knows; the message says which one is nearest.
-        ValueError: an option that is out of its range, by name.
+        TypeError, ValueError: an option that is out of its range, by name.
     """
     view, engine = ({f.name for f in fields(kind)} for kind in (ViewOptions, EngineOptions))
     check_option_names("Procgen", options, view | engine)

@@ -35,4 +35,4 @@ class ViZDoomEnv(OneLaneEnv):
         check_render_mode("ViZDoomEnv", render_mode, self.metadata["render_modes"])
         venv = ViZDoomVectorEnv(scenario, 1, render_mode="rgb_array" if render_mode else None, **options)
         title = f"ViZDoom {scenario}" if render_mode == "human" else None
-        super().__init__(venv, options.get("seed") is not None, title)
+        super().__init__(venv, title)

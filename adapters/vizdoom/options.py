@@ -9,7 +9,7 @@ from pathlib import Path
 
 import vizdoom
 
-from ...envs.errors import check_flags, check_range, one_of, positive_number
+from ...envs.errors import MOST_INT, check_flags, one_of, positive_number, whole_options
 from ...suggestions import did_you_mean
 
 ACTIONS = ("groups", "single")
@@ -52,11 +52,7 @@ class DoomOptions:
             raise TypeError(f"game_args: expected a text, got {self.game_args!r}")
         if not isinstance(self.iwad, str | Path | None):
             raise TypeError(f"iwad: expected a path or None, got {self.iwad!r}")
-        check_range("frame_skip", self.frame_skip, 1, 1000)
-        if self.skill is not None:
-            check_range("skill", self.skill, 1, 5)
-        if self.timeout is not None:
-            check_range("timeout", self.timeout, 0)
+        whole_options(self, frame_skip=(1, 1000), skill=(1, 5), timeout=(0, MOST_INT))
         one_of("actions", self.actions, ACTIONS)
         positive_number("wall_distance", self.wall_distance)
         names = self.variables

@@ -87,7 +87,7 @@ class ViZDoomVectorEnv(EntityVectorEnv):
         self.scenario = find_scenario(scenario)
         self.num_envs = whole_number("num_envs", num_envs)
         check_render_mode("ViZDoomVectorEnv", render_mode, self.metadata["render_modes"])
-        self.options = checked_options("ViZDoom", DoomOptions, options)
+        self.options = checked_options("ViZDoom", DoomOptions, options, ViZDoomVectorEnv)
         keep_freed_memory()
         self.render_mode = render_mode
         self.metadata = {**self.metadata, "render_fps": max(1, round(35 / self.options.frame_skip))}

@@ -37,6 +37,7 @@ class MultiSnakeAgents(MultiAgentEnv):
         is_shown = render_mode == "human"
         pictures = "rgb_array" if is_shown else render_mode
         self._venv = SnakeLanesVectorEnv(num_snakes, num_snakes=num_snakes, render_mode=pictures, **options)
+        self._venv.starts_over = False
         self._window = Window(type(self).__name__, PICTURES["render_fps"]) if is_shown else None
         self.possible_agents = [f"snake_{i}" for i in range(num_snakes)]
         self.agents: list[str] = []
@@ -76,25 +77,24 @@ class MultiSnakeAgents(MultiAgentEnv):
             self._venv.lane_names,
             [actions.get(agent, {}) for agent in self.possible_agents],
         )
-        batch, played = self._venv.play(orders)
-        ended = played.terminated | played.truncated
+        batch, rewards, terminated, truncated, info = self._venv.step(orders)
+        ended = terminated | truncated
         final_row = np.cumsum(ended) - 1  # of an ended lane in the batch of last observations
         space = self._venv.single_observation_space
         lanes = {agent: self.possible_agents.index(agent) for agent in self.agents}
         observations = {}
         for agent, lane in lanes.items():
             if ended[lane]:
-                assert played.final is not None
-                observations[agent] = unbatch_observation(space, played.final, int(final_row[lane]))
+                observations[agent] = unbatch_observation(space, info["final_obs"], int(final_row[lane]))
             else:
                 observations[agent] = unbatch_observation(space, batch, lane)
         self.agents = [agent for agent, lane in lanes.items() if not ended[lane]]
         self._show()
         return (
             observations,
-            {agent: float(played.rewards[lane]) for agent, lane in lanes.items()},
-            {agent: bool(played.terminated[lane]) for agent, lane in lanes.items()},
-            {agent: bool(played.truncated[lane]) for agent, lane in lanes.items()},
+            {agent: float(rewards[lane]) for agent, lane in lanes.items()},
+            {agent: bool(terminated[lane]) for agent, lane in lanes.items()},
+            {agent: bool(truncated[lane]) for agent, lane in lanes.items()},
             {agent: {} for agent in lanes},
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +15,7 @@ from ..errors import check_render_mode, whole_number
 from ..randomness import STATE_WORDS, seed_lane
 from ..spaces import EntitySpace
 from .saved_state import Bounds, State, check_arrays
-from .vector_env import Actions, EntityVectorEnv, StepResult
-
-
-class Played(NamedTuple):
-    """The result of one step, before any episode starts over."""
-
-    rewards: NDArray[np.float32]  # (num_envs,)
-    terminated: NDArray[np.bool_]  # (num_envs,)
-    truncated: NDArray[np.bool_]  # (num_envs,)
-    final: EntityBatch | None  # the last observations of the lanes that ended, if any did
-    ended: NDArray[np.bool_]  # (num_envs,): terminated or truncated
+from .vector_env import EntityVectorEnv, StepResult
 
 
 class NativeVectorEnv(EntityVectorEnv):
@@ -137,24 +127,17 @@ class NativeVectorEnv(EntityVectorEnv):
 
     @final
     def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
-        rewards, terminated, truncated, final, ended = self._move(actions)
-        if final is not None:
+        rewards, terminated = self._advance(actions)
+        self.steps += 1
+        truncated = self._truncations(terminated)
+        ended = terminated | truncated
+        final = self._look(ended.nonzero()[0]) if ended.any() else None
+        if final is not None and self.starts_over:
             self._restart(self._to_restart(ended))
         info = self._info()
         if final is not None:
             info["final_obs"], info["_final_obs"] = final, ended
         return self._look(None), rewards, terminated, truncated, info
-
-    @final
-    def play(self, actions: Actions) -> tuple[EntityBatch, Played]:
-        """Step every lane without starting an episode over: where `step` would, a `reset` is needed."""
-        self._check_playing()
-        checked = self._checked(actions)
-        self._is_playing = False
-        played = self._move(checked)
-        self._last = self._look(None)
-        self._is_playing = played.final is None or not len(self._to_restart(played.ended))
-        return self._last, played
 
     def _render(self) -> tuple[NDArray[np.uint8], ...]:
         return tuple(self._draw(lane) for lane in range(self.num_envs))
@@ -228,15 +211,6 @@ class NativeVectorEnv(EntityVectorEnv):
         return ("random_state", "steps", *self.state_names)
 
     # -- inside ---------------------------------------------------------------------------------------------
-
-    def _move(self, actions: dict[str, RaggedArray]) -> Played:
-        """Carry validated actions out."""
-        rewards, terminated = self._advance(actions)
-        self.steps += 1
-        truncated = self._truncations(terminated)
-        ended = terminated | truncated
-        lanes = ended.nonzero()[0]
-        return Played(rewards, terminated, truncated, self._look(lanes) if len(lanes) else None, ended)
 
     def _restart(self, lanes: NDArray[np.int64]) -> None:
         self.steps[lanes] = 0

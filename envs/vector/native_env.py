@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..batch.batch_actions import ragged_orders
 from ..registration import share_lanes
 from .native import NativeVectorEnv
 from .one_lane_env import OneLaneEnv
@@ -52,13 +51,6 @@ class NativeEnv(OneLaneEnv):
 
     def __init__(self, render_mode: str | None = None, **options: Any) -> None:
         super().__init__(self.vector_class(1, render_mode=render_mode, **options))
-
-    def step(self, action: Mapping[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        """Carry out `action`; see `EntityActionSpace` for what may be left out."""
-        actions = ragged_orders(self.action_space, self._venv.lane_names, [action])
-        batch, (rewards, terminated, truncated, final, _) = self._venv.play(actions)
-        observation = self._observed(batch if final is None else final)
-        return observation, float(rewards[0]), bool(terminated[0]), bool(truncated[0]), {}
 
     def render(self) -> NDArray[np.uint8] | None:
         """A picture (height, width, 3), or None where there is no render_mode."""

@@ -26,7 +26,6 @@ class OneLaneEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
 
     Args:
         venv: a vector environment of one lane; `starts_over` is set to False.
-        is_seeded: whether `venv` has a seed for the first `reset`; else that draws one.
         window_title: the title of a window that shows each frame, in the mode "human"; then `venv` draws in
             the mode "rgb_array". None: no window.
 
@@ -37,7 +36,7 @@ class OneLaneEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
     observation_space: EntitySpace
     action_space: EntityActionSpace
 
-    def __init__(self, venv: Any, is_seeded: bool = False, window_title: str | None = None) -> None:
+    def __init__(self, venv: Any, window_title: str | None = None) -> None:
         self._venv = venv
         venv.starts_over = False
         venv._name = type(self).__name__
@@ -48,7 +47,6 @@ class OneLaneEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
         self.render_mode = "human" if self._window else venv.render_mode
         self.observation_space = venv.single_observation_space
         self.action_space = venv.single_action_space
-        self._is_seeded = is_seeded
         self._is_playing = False
 
     def reset(
@@ -57,7 +55,7 @@ class OneLaneEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
         """Start an episode; a seed restarts the random numbers, without one they continue."""
         is_first = self._np_random is None
         super().reset(seed=seed)
-        if seed is None and is_first and not self._is_seeded:
+        if seed is None and is_first and self._venv._first_seed is None:
             seed = int(self.np_random.integers(2**63))
         batch, infos = self._venv.reset(seed=seed, options=options)
         self._is_playing = True

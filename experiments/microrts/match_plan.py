@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 import tyro
 
-from ...adapters.microrts import Options, check_bot, check_installed, check_options, find_map, weights_array
+from ...adapters.microrts import Options, check_bot, check_installed, find_map, weights_array
+from ...envs.errors import checked_options
 from ...policies import newest_checkpoint
 from ...trainers import read_checkpoint
 from ..arguments import Names, Pairs, check_at_least
@@ -183,7 +184,7 @@ def _options_of(env: EnvConfig, chosen: MicroRTSEvalArguments) -> dict[str, Any]
     seen = {part.name for part in fields(Options)}
     trained = {name: value for name, value in env.kwargs.items() if name in seen}
     usual = {"search_iterations": None, "max_steps": chosen.max_steps}
-    return asdict(check_options({**trained, **usual, **chosen.options}))
+    return asdict(checked_options("MicroRTS", Options, {**trained, **usual, **chosen.options}))
 
 
 def _check_same_options(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import onnx
 
 from ...envs import Continuous
-from ...envs.errors import check_range
+from ...envs.errors import whole_number
 from ...envs.spaces.space_schema import space_schema
 from ...files import replace_file
 from ...version import __version__
@@ -77,7 +77,7 @@ def export_onnx(source: Any, path: str | os.PathLike[str], opset: int = LEAST_OP
 
 def _check_opset(opset: int) -> None:
     newest = onnx.defs.onnx_opset_version()
-    check_range("export_onnx: opset", opset, LEAST_OPSET, newest)
+    whole_number("export_onnx: opset", opset, LEAST_OPSET, newest)
 
 
 def _check_is_ours(path: Path) -> None:

@@ -65,7 +65,7 @@ def test_wrong_names_are_told_with_the_nearest() -> None:
     ],
 )
 def test_bad_options_are_told(options: dict[str, Any], facts: list[object]) -> None:
-    with raises(ValueError, *facts):
+    with raises((TypeError, ValueError), *facts):
         make(2, **options)
 
 

@@ -274,7 +274,7 @@ def test_closing_twice_is_fine_and_ends_all():
         ("coinrun", {"use_generated_assets": True}, ValueError, ["use_generated_assets"]),
         ("coinrun", {"num_levels": -1}, ValueError, ["num_levels", -1]),
         ("coinrun", {"num_levels": 5, "start_level": 2**31 - 3}, ValueError, ["start_level"]),
-        ("coinrun", {"start_level": 0.5}, ValueError, ["start_level", 0.5]),
+        ("coinrun", {"start_level": 0.5}, TypeError, ["start_level", 0.5]),
         (
             "coinrun",
             {"distribution_mode": "exploration", "num_levels": 3},
@@ -289,7 +289,7 @@ def test_closing_twice_is_fine_and_ends_all():
         ),
         ("coinrun", {"window": 0}, ValueError, ["window", 0]),
         ("coinrun", {"chunk_size": 65}, ValueError, ["chunk_size", 65]),
-        ("coinrun", {"visible_only": "yes"}, ValueError, ["visible_only", "'yes'"]),
+        ("coinrun", {"visible_only": "yes"}, TypeError, ["visible_only", "'yes'"]),
         ("coinrun", {"visible": True}, TypeError, ["'visible'", "'visible_only'"]),
         ("coinrun", {"num_threads": 0}, ValueError, ["num_threads", 0]),
         ("coinrun", {"render_mode": "human"}, ValueError, ["'rgb_array'", "'human'"]),

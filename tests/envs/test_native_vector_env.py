@@ -9,6 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 from entitize.envs import NativeVectorEnv, sample_actions, unbatch_observation
+from entitize.envs.vector.infos import lane_infos
 from gymnasium.utils.env_checker import data_equivalence
 
 from facts import raises
@@ -86,8 +87,9 @@ def test_a_single_game_plays_the_episodes_of_the_first_lane(name: str, options: 
         assert data_equivalence(observation, unbatch_observation(space, batch, 0))
         actions = sample_actions(space.actions, batch, rng)
         batch, rewards, terminated, truncated, info = venv.step(actions)
-        observation, *rest, _ = env.step({key: order[0] for key, order in actions.items()})
+        observation, *rest, own_info = env.step({key: order[0] for key, order in actions.items()})
         assert rest == [rewards[0], terminated[0], truncated[0]]
+        assert own_info == lane_infos({k: v for k, v in info.items() if "final_obs" not in k}, 1)[0]
         if "final_obs" in info:
             last = unbatch_observation(space, info["final_obs"], 0)
             assert data_equivalence(observation, last)

@@ -115,12 +115,18 @@ def test_an_illegal_action_moves_no_lane(snakes: ez.EntityVectorEnv) -> None:
         assert snakes.step(legal)[0].equals(local.step(legal)[0])
 
 
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_a_seed_of_make_vec_is_that_of_the_first_reset(num_workers: int) -> None:
+    with ez.make_vec("Xor", 2, seed=3, num_workers=num_workers) as venv, ez.make_vec("Xor", 2) as seeded:
+        assert venv.reset()[0].equals(seeded.reset(seed=3)[0])
+
+
 def test_what_cannot_work_is_refused() -> None:
     with raises(ValueError, "num_workers", "4 envs", 5):
         ez.make_vec("MultiSnake", 4, num_workers=5)
     with raises(ValueError, "num_workers", "2 games", 3):
         ez.make_vec("MultiSnake/lanes", 4, num_workers=3)
-    with raises(ValueError, "num_workers", "whole number", 1.5):
+    with raises(TypeError, "num_workers", "whole number", 1.5):
         ez.make_vec("MultiSnake", 4, num_workers=1.5)
     with raises(ValueError, "num_snakes", 2, 3):
         ez.make_vec("MultiSnake/lanes", 3, num_workers=1)

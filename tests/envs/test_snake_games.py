@@ -132,13 +132,14 @@ def assert_shows(batch: ez.EntityBatch, lane: int, observation: Any) -> None:
 @given(options=options(), seed=st.integers(0, 2**32))
 def test_one_player_plays_the_references_game(options: dict[str, Any], seed: int) -> None:
     venv, rng = ez.make_vec("MultiSnake", 2, **options), np.random.default_rng(seed)
+    venv.starts_over = False
     batch, _ = venv.reset(seed=seed)
     theirs = reference_game(venv, 1)
     assert_shows(batch, 1, theirs.observe())
     num_snakes = options["num_snakes"]
     for _ in range(options["max_steps"]):
         moves = [hunting_moves(venv, game, rng, list(range(num_snakes))) for game in (0, 1)]
-        batch, played = venv.play({"move": RaggedArray.from_arrays(moves)})
+        batch, rewards, terminated, truncated, _ = venv.step({"move": RaggedArray.from_arrays(moves)})
         actors, labels = theirs.observe().ids["SnakeHead"], ["up", "down", "left", "right"]
         order = entity_gym_module("env").CategoricalAction(
             actors=actors,
@@ -156,10 +157,10 @@ def test_one_player_plays_the_references_game(options: dict[str, Any], seed: int
                 assert max(cell) < venv.board_size and min(cell) >= 0
                 food.position = cell
         assert_shows(batch, 1, theirs.observe())
-        assert played.rewards[1] == pytest.approx(observation.reward)
-        assert played.terminated[1] == observation.done
-        assert played.truncated[1] == (theirs.step >= options["max_steps"] and not observation.done)
-        if (played.terminated | played.truncated).any():
+        assert rewards[1] == pytest.approx(observation.reward)
+        assert terminated[1] == observation.done
+        assert truncated[1] == (theirs.step >= options["max_steps"] and not observation.done)
+        if (terminated | truncated).any():
             return
 
 
@@ -296,7 +297,10 @@ def test_every_snake_plays_by_the_rules(options: dict[str, Any], seed: int) -> N
 
 
 def board(snakes: list[list[Cell]], food: list[Cell], **options: Any) -> Any:
-    """A game in a written-out state: the segments of each snake, tail first, and the food of each."""
+    """A game in a written-out state: the segments of each snake, tail first, and the food of each.
+
+    It does not start over.
+    """
     venv = ez.make_vec(
         "MultiSnake/lanes", len(snakes), num_snakes=len(snakes), **{"board_size": 6, **options}
     )
@@ -313,6 +317,7 @@ def board(snakes: list[list[Cell]], food: list[Cell], **options: Any) -> Any:
         x, y = food[snake]
         state["food"][0, snake] = ((y + 1) * across + x + 1, snake)
     venv.set_state(state)
+    venv.starts_over = False
     return venv
 
 
@@ -335,21 +340,20 @@ FAR: list[Cell] = [(5, 5), (5, 4), (5, 3)]
 def test_snakes_die_of_collisions(snakes: list[list[Cell]], moves: list[int], die: list[bool]) -> None:
     venv = board(snakes, FAR[: len(snakes)])
     order = RaggedArray.from_lengths(np.array(moves), np.ones(len(moves), np.int64))
-    batch, played = venv.play({"move": order})
-    assert played.terminated.tolist() == die
-    assert not played.rewards.any()
+    batch, rewards, terminated, _, _ = venv.step({"move": order})
+    assert terminated.tolist() == die
+    assert not rewards.any()
     assert batch.entities["Head"].lengths.tolist() == [not dead for dead in die]
 
 
 def test_a_snake_that_has_reached_full_length_has_won_and_leaves() -> None:
     venv = board([[(0, 0), (1, 0)], [(3, 3)]], [(2, 0), (5, 4)], max_snake_length=3)
-    batch, played = venv.play({"move": RaggedArray.from_arrays([[RIGHT], [UP]])})
-    assert played.terminated.tolist() == [True, False]
-    assert played.rewards.tolist() == [0.5, 0.0]
-    assert played.final is not None
-    assert played.final.entities["Body"][0].tolist() == [[0, 0], [1, 0]]
+    batch, rewards, terminated, _, info = venv.step({"move": RaggedArray.from_arrays([[RIGHT], [UP]])})
+    assert terminated.tolist() == [True, False]
+    assert rewards.tolist() == [0.5, 0.0]
+    assert info["final_obs"].entities["Body"][0].tolist() == [[0, 0], [1, 0]]
     assert batch.entities["Other Head"].lengths.tolist() == [0, 0]
-    venv.play({"move": RaggedArray.from_arrays([[], [UP]], dtype=np.int64)})
+    venv.step({"move": RaggedArray.from_arrays([[], [UP]], dtype=np.int64)})
     assert venv.taken[0].sum() == 4 * 8 - 4 + 1  # wall and one snake: the cells of the winner are free
 
 

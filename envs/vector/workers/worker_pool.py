@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ....ragged import RaggedArray
 from ...batch.entity_batch import EntityBatch
-from ...errors import WorkerError, check_range, seconds_or_none
+from ...errors import WorkerError, seconds_or_none, whole_number
 from ...spaces import EntitySpace
 from ..vector_env import StepResult
 from .shared_memory import GrowingBlock, StepLayout, actions_size, write_actions
@@ -48,9 +48,10 @@ def shares(sizes: Sequence[int], num_workers: int, what: str = "envs") -> list[r
         which items each worker gets, at least one.
 
     Raises:
-        ValueError: `num_workers` is not between 1 and the number of items.
+        TypeError: `num_workers` is no whole number.
+        ValueError: it is not between 1 and the number of items.
     """
-    check_range(f"num_workers for {len(sizes)} {what}", num_workers, 1, len(sizes))
+    num_workers = whole_number(f"num_workers for {len(sizes)} {what}", num_workers, 1, len(sizes))
     ends = np.cumsum(sizes)
     bounds = [0]
     for worker in range(1, num_workers):

@@ -222,6 +222,13 @@ def test_an_option_out_of_range_is_named(options: dict[str, Any], facts: tuple[A
         ez.make_vec("Atari/Pong", 1, **options)
 
 
+def test_numpys_whole_numbers_are_taken() -> None:
+    two = np.int64(2)
+    with ez.make_vec("Atari/Pong", 1, frameskip=(two, np.int32(3)), noop_max=two, seed=two) as venv:
+        assert venv.options == ez.atari.AtariOptions(frameskip=(2, 3), noop_max=2)  # type: ignore[attr-defined]
+        venv.reset()
+
+
 def test_a_game_without_a_table_lists_those_with_one() -> None:
     with raises(ValueError, "Pnog", "'Pong'", *ez.atari.GAMES):
         ez.make_vec("Atari/Pnog")

@@ -317,6 +317,8 @@ def test_frames_are_the_screen() -> None:
     [
         ({"frame_skip": 0}, ("frame_skip", 0)),
         ({"frame_skp": 2}, ("frame_skp", "frame_skip")),
+        ({"num_thread": 2}, ("num_thread", "num_threads")),
+        ({"seed": -1}, ("seed", -1)),
         ({"skill": 6}, ("skill", 6)),
         ({"actions": "all"}, ("actions", "all", "groups")),
         ({"walls": 1}, ("walls", 1)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import entitize as ez
+import gymnasium
 import numpy as np
 import pytest
 from entitize.envs import sample_actions
@@ -92,6 +93,16 @@ def orders_of(batch: Any, actions: Any, lane: int) -> list[list[int]]:
         for source, target, share in chosen
         if source != target
     ]
+
+
+def test_a_single_game_tells_its_outcome() -> None:
+    env, ended = gymnasium.make("entitize/PlanetWars-v0", bot="random", max_turns=3), False
+    env.reset(seed=1)
+    env.action_space.seed(1)
+    while not ended:
+        _, reward, ended, _, info = env.step(env.action_space.sample())
+        assert list(info) == (["outcome"] if ended else [])
+    assert info["outcome"] == {1: "win", 0: "draw", -1: "loss"}[int(reward)]
 
 
 @pytest.mark.parametrize("seed", [3, 9])
