@@ -40,12 +40,11 @@ from entitize.envs import (
     SelectEntity,
     sample_actions,
 )
-from entitize.envs.spaces.space_schema import space_schema
 from entitize.policies.baselines import GridNet, ImpalaNet, TransformerNet
 from entitize.policies.checkpoint import METADATA, CheckpointError, own_sum
 from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, PPOConfig, load_policy, read_checkpoint
-from entitize.trainers.runs.checkpoint import write_checkpoint
+from entitize.trainers.runs.checkpoint import network_metadata, write_checkpoint
 from entitize.trainers.self_play import OpponentPool, past_self_play
 
 SECONDS = 5  # of processor time, for one reader
@@ -161,11 +160,8 @@ def networks(folder: Path) -> list[Files]:
         ImpalaNet(frames, frames.actions, channels=(4, 4), hidden=8),
     ]
     for network in nets:
-        metadata = {
-            "spaces": space_schema(network.observation_space),
-            "policy": {"class": type(network).__name__, "config": network.config},
-        }
-        path = write_checkpoint(folder / "other", 1, {"policy": network.state_dict()}, metadata)
+        weights = {"policy": network.state_dict()}
+        path = write_checkpoint(folder / "other", 1, weights, network_metadata(network))
         checkpoints.append(Files.read(path))
     return checkpoints
 

@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 PROGRAM = """
@@ -52,6 +53,11 @@ def samples_per_second(game: str, lanes: int, updates: int, ranks: int, threads:
             )
             for rank in range(ranks)
         ]
+        while any(process.poll() is None for process in processes):
+            if any(process.poll() for process in processes):  # the others would wait for it
+                for process in processes:
+                    process.kill()
+            time.sleep(0.1)
         if any(process.wait() for process in processes):
             raise RuntimeError(f"{ranks} ranks: expected all to end well; see above")
         speed: float = json.loads(path.read_text())

@@ -33,13 +33,11 @@ from entitize.envs import (
     EntityActionSpace,
     EntityBatch,
     EntitySpace,
-    space_schema,
     unbatch_observation,
 )
 from entitize.policies.rogue_net import RogueNet
 from entitize.policies.runtime import Agent
 from entitize.ragged import RaggedArray
-from entitize.trainers import write_checkpoint
 from numpy.typing import ArrayLike
 
 NUM_TYPES, NUM_FEATURES, NUM_CHOICES = 5, 8, 15
@@ -78,8 +76,7 @@ def make_players(folder: Path, **options: Any) -> tuple[Agent, RogueNet, RogueNe
     fused = RogueNet(SPACE, SPACE.actions, engine="fused", **options)
     reference = RogueNet(SPACE, SPACE.actions, engine="torch", **options)
     reference.load_state_dict(fused.state_dict())
-    metadata = {"spaces": space_schema(SPACE), "policy": {"class": "RogueNet", "config": fused.config}}
-    write_checkpoint(folder / "checkpoints", 0, {"policy": fused.state_dict()}, metadata)
+    ez.save_policy(fused, folder)
     return ez.load_agent(folder), fused.eval(), reference.eval()
 
 

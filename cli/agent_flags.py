@@ -17,7 +17,8 @@ from ..experiments import (
     load_network,
     read_run_config,
 )
-from ..trainers import Actor, RandomActor
+from ..policies import ActingPolicy
+from ..trainers import RandomActor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +60,7 @@ class AgentFlags:
         is_deterministic = config.eval.deterministic or self.deterministic
         return config, replace(config.eval, seed=seed, deterministic=is_deterministic)
 
-    def load(self, venv: EntityVectorEnv, is_random: bool = False) -> Actor:
+    def load(self, venv: EntityVectorEnv, is_random: bool = False) -> ActingPolicy:
         """Return the agent for `venv`, or the random policy.
 
         Raises:

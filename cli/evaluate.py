@@ -25,7 +25,8 @@ from ..experiments import (
     settings_of,
 )
 from ..experiments.errors import user_errors
-from ..trainers import Actor, EpisodeResults, RunLockedError, evaluate, thread_count
+from ..policies import ActingPolicy
+from ..trainers import EpisodeResults, RunLockedError, evaluate, thread_count
 from .agent_flags import AgentFlags
 
 
@@ -87,7 +88,7 @@ def _name(path: Path) -> str:
 
 
 def judge(
-    agents: Mapping[str, Actor], venv: EntityVectorEnv, settings: EvalConfig
+    agents: Mapping[str, ActingPolicy], venv: EntityVectorEnv, settings: EvalConfig
 ) -> dict[str, EpisodeResults]:
     """Every agent's episodes, all from the same seed."""
     return {

@@ -13,7 +13,7 @@ from ..envs.vector.episode_counts import count_step
 from ..experiments.arguments import check_at_least, parse
 from ..experiments.environments import EnvConfig, evaluation_env, make_environments, with_lanes
 from ..experiments.errors import UserError
-from ..trainers.evaluation import Actor
+from ..policies import ActingPolicy
 from ..trainers.schedule import thread_count
 from ..viewer.page import check_has_entities, write_page
 from ..viewer.recording import record_episodes
@@ -66,9 +66,9 @@ def main(arguments: Sequence[str]) -> None:
     config, settings = chosen.read()
     env, levels = evaluation_env(config.env, settings, "held-out", chosen.kwargs)
     with thread_count(config.ppo.num_threads), make_visible(env) as venv:
-        actor = chosen.load(venv, chosen.random)
+        policy = chosen.load(venv, chosen.random)
         frames, returns = record_video(
-            actor, venv, chosen.episodes, chosen.max_steps, settings.seed, settings.deterministic
+            policy, venv, chosen.episodes, chosen.max_steps, settings.seed, settings.deterministic
         )
     write_video(out, frames, chosen.fps)
     print(f"{out}: {len(frames)} steps on {levels}, returns {', '.join(f'{value:.1f}' for value in returns)}")
@@ -85,13 +85,13 @@ def play_as_page(chosen: PlayArguments, out: Path) -> None:
     config, settings = chosen.read()
     env, levels = evaluation_env(config.env, settings, "held-out", chosen.kwargs)
     with thread_count(config.ppo.num_threads), make_visible(env) as venv:
-        actor = chosen.load(venv, chosen.random)
+        policy = chosen.load(venv, chosen.random)
         try:
             check_has_entities(venv.single_observation_space, chosen.position)
         except ValueError as error:
             raise UserError(f"--html: {env.id}: {error}") from error
         recording = record_episodes(
-            actor,
+            policy,
             venv,
             episodes=chosen.episodes,
             max_steps=chosen.max_steps,
@@ -151,7 +151,12 @@ def _lanes_of_a_game(env: EnvConfig) -> int:
 
 
 def record_video(
-    actor: Actor, venv: EntityVectorEnv, episodes: int, max_steps: int, seed: int, deterministic: bool = False
+    policy: ActingPolicy,
+    venv: EntityVectorEnv,
+    episodes: int,
+    max_steps: int,
+    seed: int,
+    deterministic: bool = False,
 ) -> tuple[list[Frame], list[float]]:
     """Frames of the first environment of `venv`, and the return of each episode (the last one's so far).
 
@@ -165,7 +170,7 @@ def record_video(
     for step in range(max_steps):
         active = ~inactive_lanes(info, venv.num_envs)
         frames.append(drawing.draw(batch, 0, f"step {step}\nreturn {total:.1f}", *_view(venv)))
-        acted = actor.act(batch, rng, deterministic)
+        acted = policy.act(batch, rng, deterministic)
         batch, rewards, terminated, truncated, info = venv.step(acted.actions)
         total += float(rewards[0])
         ended = terminated | truncated

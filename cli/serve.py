@@ -17,7 +17,7 @@ from ..experiments import parse
 from ..experiments.errors import user_errors
 from ..policies import CheckpointError
 from ..policies.runtime import Agent, load_agent
-from ..trainers import Shown
+from ..trainers import Shown, say
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> None:
         venv = ListeningVectorEnv(chosen.listen, chosen.games, agent.observation_space, max_wait=0.005)
     with venv:
         line = f"{chosen.run} decides on ws://{venv.address}"
-        Console().print(line, highlight=False, soft_wrap=True, markup=False)
+        say(Console(), line)
         decide(agent, venv, chosen.deterministic)
 
 

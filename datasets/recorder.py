@@ -280,20 +280,19 @@ def _texts(info: Mapping[str, Any], ended: NDArray[np.bool_]) -> list[str | None
 
     Where a lane has `ended`, `info` holds those of the next episode's reset, and `final_info` the step's.
     """
-    named = _named(info)
-    facts = {key: value for key, value in named.items() if key.removeprefix("_") not in _NOT_RECORDED}
-    lanes = lane_infos(facts, len(ended))
+    lanes = lane_infos(_recorded(info), len(ended))
     if "final_info" in info:
-        finals = lane_infos(_named(info["final_info"]), len(ended))
+        finals = lane_infos(_recorded(info["final_info"]), len(ended))
         for lane in np.flatnonzero(ended & info.get("_final_info", True)):
             lanes[lane] = finals[lane]
     return [_text(lane) for lane in lanes]
 
 
-def _named(info: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the infos whose keys are texts, without the masks of others."""
-    masks = {f"_{key}" for key in info if not isinstance(key, str)}
-    return {key: value for key, value in info.items() if isinstance(key, str) and key not in masks}
+def _recorded(info: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the infos to record, those with a text as key, with their masks."""
+    others = {key for key in info if not isinstance(key, str)} | {*_NOT_RECORDED}
+    left_out = others | {f"_{key}" for key in others}
+    return {key: value for key, value in info.items() if key not in left_out}
 
 
 def _text(facts: dict[str, Any]) -> str | None:

@@ -27,8 +27,8 @@ from entitize.experiments import (
     train,
 )
 from entitize.experiments.reports.plots import save
+from entitize.policies import ActingPolicy
 from entitize.trainers import (
-    Actor,
     EpisodeResults,
     Interval,
     RandomActor,
@@ -93,12 +93,12 @@ def run_demo(config: TrainConfig, out: Path, max_frames: int, console: Console |
     console.print(f"Learning curve, table and videos are in {out}", highlight=False, soft_wrap=True)
 
 
-def _train_and_judge(config: TrainConfig, out: Path, console: Console) -> Actor:
+def _train_and_judge(config: TrainConfig, out: Path, console: Console) -> ActingPolicy:
     env, levels = held_out(config.env, config.eval)
     with make_environments(env) as venv:
         console.print(f"Before training: {config.eval.episodes} episodes, {levels}", highlight=False)
         random = RandomActor(venv.single_action_space)
-        agents: dict[str, Actor] = {RANDOM: random, "before": make_policy(config, venv)}
+        agents: dict[str, ActingPolicy] = {RANDOM: random, "before": make_policy(config, venv)}
         results = judge(agents, venv, config.eval)
         policy = train(config, out, console=console).policy
         console.print(f"After training: {config.eval.episodes} episodes", highlight=False)

@@ -15,8 +15,6 @@ import argparse
 from pathlib import Path
 
 import entitize as ez
-from entitize.trainers.runs import write_checkpoint
-from entitize.trainers.runs.checkpoint import network_metadata
 
 
 def main() -> None:
@@ -36,8 +34,7 @@ def main() -> None:
     for name, weight in before.items():
         if weight.is_floating_point():
             weight.lerp_(after[name], chosen.share)
-    path = write_checkpoint(chosen.out / "checkpoints", 0, {"policy": before}, network_metadata(network))
-    print(f"the mixed network is in {path}")
+    print(f"the mixed network is in {ez.save_policy(network, chosen.out)}")
 
 
 if __name__ == "__main__":

@@ -104,7 +104,8 @@ def main() -> None:
     print(sum(map(len, by_lane)), "steps with three entities or more")
     for name, values in means.items():
         print(f"{name:17} {ez.evaluation.bootstrap_interval(values)}")
-    if "relative_half_width" in everything[0].features:  # BigFish: a narrower fish is food, a wider one kills
+    if everything and "relative_half_width" in everything[0].features:
+        # BigFish: a narrower fish is food, a wider one kills.
         for low, high in ((0.3, 0.6), (0.6, 0.9), (0.9, 1.3)):
             near = [one for one in everything if low <= one.distance < high]
             for word, sign in (("food", -1), ("deadly", 1)):

@@ -23,11 +23,9 @@ if TYPE_CHECKING:
     from .config import OpponentsConfig as OpponentsConfig
     from .config import TrainArguments as TrainArguments
     from .config import TrainConfig as TrainConfig
-    from .config import UnknownEnvError as UnknownEnvError
     from .config import config_names as config_names
     from .config import find_config as find_config
     from .config import read_run_config as read_run_config
-    from .config import read_run_outline as read_run_outline
     from .config import with_flags_over_file as with_flags_over_file
     from .config_file import ConfigError as ConfigError
     from .config_file import read_config as read_config

@@ -31,6 +31,7 @@ from ..trainers import (
     evaluate,
     is_due,
     read_metrics,
+    say,
     step_of,
     thread_count,
     write_checkpoint,
@@ -121,7 +122,7 @@ class BackgroundEvaluation:
             shutil.rmtree(self._best)
 
     def _say(self, line: str) -> None:
-        self.console.print(line, highlight=False, soft_wrap=True, markup=False)
+        say(self.console, line)
 
     def _take_in(self, ended: _Evaluation) -> None:
         checkpoint = ended.checkpoint

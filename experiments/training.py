@@ -28,6 +28,7 @@ from ..trainers import (
     clock_time,
     past_self_play,
     process_group,
+    say,
     step_of,
 )
 from ..trainers.distributed import ActorError, ActorRollouts
@@ -187,7 +188,7 @@ def _train(
 
 def _say(console: Console, line: str) -> None:
     """Print a line as it is: folders may have names that would be markup."""
-    console.print(line, highlight=False, soft_wrap=True, markup=False)
+    say(console, line)
 
 
 def _begin(trainer: PPO, config: TrainConfig, run: Path, max_seconds: float | None, console: Console) -> None:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from .advantages import explained_variance as explained_variance
     from .advantages import generalized_advantages as generalized_advantages
     from .config import PPOConfig as PPOConfig
-    from .evaluation import Actor as Actor
     from .evaluation import EpisodeResults as EpisodeResults
     from .evaluation import Interval as Interval
     from .evaluation import RandomActor as RandomActor
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from .progress import TrainingProgress as TrainingProgress
     from .progress import clock_time as clock_time
     from .progress import detail_of as detail_of
+    from .progress import say as say
     from .ranks import RankError as RankError
     from .ranks import process_group as process_group
     from .reward_normalization import RewardNormalizer as RewardNormalizer

@@ -6,7 +6,6 @@ import math
 from contextlib import nullcontext
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +22,6 @@ from .runs.guard import check_lanes
 from .self_play.past_self_play import PastSelfPlay
 
 __all__ = [
-    "Actor",
     "EpisodeResults",
     "Interval",
     "RandomActor",
@@ -34,11 +32,6 @@ __all__ = [
 
 #: Episodes of a lane, per episode asked for, after which a lane of its game must have been active.
 _MOST_ENDS = 100
-
-
-@runtime_checkable
-class Actor(ActingPolicy, Protocol):
-    """Interface of the policies that `evaluate` plays."""
 
 
 class RandomActor:
@@ -89,7 +82,7 @@ class Interval:
 
 
 def evaluate(
-    policy: Actor, venv: EntityVectorEnv, episodes: int, deterministic: bool = False, seed: int = 0
+    policy: ActingPolicy, venv: EntityVectorEnv, episodes: int, deterministic: bool = False, seed: int = 0
 ) -> EpisodeResults:
     """Play `episodes` whole episodes from a fresh reset and return their returns and lengths.
 
@@ -112,7 +105,7 @@ def evaluate(
             joins its game.
         NonFiniteError: a reward is NaN or infinite.
     """
-    if not isinstance(policy, Actor):
+    if not isinstance(policy, ActingPolicy):
         hint = ". Use its attribute network" if hasattr(policy, "network") else ""
         raise TypeError(f"evaluate: expected a policy with a method act, got a {type(policy).__name__}{hint}")
     check_vector_env("evaluate: venv", venv)
@@ -140,7 +133,7 @@ def evaluate(
 
 
 def _play(
-    policy: Actor, venv: EntityVectorEnv, quota: NDArray[np.int64], deterministic: bool, seed: int
+    policy: ActingPolicy, venv: EntityVectorEnv, quota: NDArray[np.int64], deterministic: bool, seed: int
 ) -> list[list[tuple[float, int]]]:
     """Return (return, length) of the first `quota` episodes of each environment."""
     statistics = EpisodeStatistics(venv.num_envs)

@@ -62,6 +62,11 @@ def shown_progress(detail: Detail, total: int, max_seconds: float | None, start:
         yield progress.update
 
 
+def say(console: Console, line: str) -> None:
+    """Print a line as it is: no colours, no markup, no line breaks."""
+    console.print(line, highlight=False, soft_wrap=True, markup=False)
+
+
 class TrainingProgress:
     """Shows steps, samples/s, return, entropy and the time that is left.
 
@@ -118,11 +123,8 @@ class TrainingProgress:
         if self._bar is not None:
             self._bar.stop()
         elif self._line:
-            self._print(self._line)
+            say(self.console, self._line)
             self._line = ""
-
-    def _print(self, line: str) -> None:
-        self.console.print(line, highlight=False, soft_wrap=True)
 
     @property
     def seconds(self) -> float:
@@ -135,7 +137,7 @@ class TrainingProgress:
         if self._bar is not None:
             self._bar.update(self._task, completed=step, line=line)
         elif self.seconds - self._printed >= self._interval:
-            self._print(line)
+            say(self.console, line)
             self._printed = self.seconds
             self._line = ""
         else:

@@ -102,13 +102,14 @@ def record_episodes(
     while len(recording.steps) < max_steps and finished.min() < episodes:
         acted = policy.act(batch, rng, deterministic)
         inactive = inactive_lanes(info, venv.num_envs)
-        explanations = [_explained(policy, batch.gather([lane])) for lane in range(venv.num_envs)]
+        seen = [batch.gather([lane]) for lane in range(venv.num_envs)]
+        explanations = [_explained(policy, one) for one in seen]
         frames = list(_frames(venv))
         after, rewards, terminated, truncated, info = venv.step(acted.actions)
         recording.steps.append(
             [
                 Decision(
-                    batch.gather([lane]),
+                    seen[lane],
                     {name: chosen[lane].copy() for name, chosen in acted.actions.items()},
                     float(rewards[lane]),
                     _value(acted, lane),

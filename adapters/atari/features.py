@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import EntityActionSpace, EntityBatch, EntitySpace
-from ...envs.vector.native_arrays import all_true, global_choice
-from ...ragged import RaggedArray
+from ...envs.vector.native_arrays import all_true, global_choice, typed_rows
 from ...ragged.compiled import compiled
 from .game import FURTHER, HEIGHT, LEFT, TOP, WIDTH, AtariGame
 
@@ -58,13 +57,8 @@ class AtariObserver:
     ) -> EntityBatch:
         """Return the batch of slots (E, S, C), of those of the step before, and of global features (E, G)."""
         values, starts, offsets = fill_entities(slots, before, self._game.firsts, self._columns, self._widths)
-        bounds = starts.tolist()
-        entities = {
-            kind.name: RaggedArray.unchecked(values[start:stop].reshape(-1, width), lanes)
-            for kind, start, stop, width, lanes in zip(
-                self._game.types, bounds, bounds[1:], self._widths.tolist(), offsets, strict=False
-            )
-        }
+        widths = dict(zip(self.space.entities, self._widths.tolist(), strict=True))
+        entities = typed_rows(values, starts, offsets, widths)
         mask = all_true((len(slots), self._num_actions))
         return EntityBatch(entities, status / self._scales, {ACTION: global_choice(mask)})
 

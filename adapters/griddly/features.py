@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntitySpace
-from ...ragged import RaggedArray
+from ...envs.vector.native_arrays import typed_rows
 from .actors import GriddlyActors
 from .choices import ACTION, GriddlyChoices
 from .engine import Game
@@ -40,7 +40,7 @@ class GriddlyObserver:
         place = (PLACE_FEATURES if window is None else WINDOW_FEATURES)[: 4 if rules.turns else 2]
         owners = ("is_own", "is_other", "player")[: min(rules.num_players, 3)]
         entities = {
-            name: (*place, *owners, *(f"{name}" for name in variables))
+            name: (*place, *owners, *variables)
             for name, variables in rules.objects.items()
             if name not in options.exclude
         }
@@ -63,14 +63,8 @@ class GriddlyObserver:
         group = self._reader.group(games)
         objects = self._reader.read(games, group)
         lanes = fill_lanes(objects, self._layout, group.games, group.players)
-        bounds, features = lanes.starts.tolist(), self._layout.features.tolist()
-        entities = {
-            name: RaggedArray.unchecked(
-                lanes.values[bounds[kind] : bounds[kind + 1]].reshape(-1, features[kind]), lanes.offsets[kind]
-            )
-            for name, kind in self._kinds.items()
-            if features[kind]
-        }
+        widths = dict(zip(self._kinds, self._layout.features.tolist(), strict=True))
+        entities = typed_rows(lanes.values, lanes.starts, lanes.offsets, widths)
         variables = self._globals(games)
         actors = self._actors.find(games, group, objects, lanes, variables)
         return EntityBatch(entities, variables, {ACTION: actors})

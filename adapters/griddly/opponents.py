@@ -35,15 +35,6 @@ class RandomOpponents(EntityVectorWrapper):
         self._generators: list[np.random.Generator] = []
         self._all: EntityBatch | None = None  # what all players observe
 
-    @property
-    def starts_over(self) -> bool:
-        """True if the next episode starts within the step that ends one."""
-        return self.venv.starts_over
-
-    @starts_over.setter
-    def starts_over(self, value: bool) -> None:
-        self.venv.starts_over = value
-
     def _reset(
         self, seeds: list[int | None], options: dict[str, Any] | None
     ) -> tuple[EntityBatch, dict[str, Any]]:

@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium.vector import SyncVectorEnv
 
 from ...envs import ObservationError
-from ...envs.vector.infos import copied_info, merge_infos
+from ...envs.vector.infos import copied, merge_infos
 from .lane_errors import misfit
 from .results import PlainResults
 
@@ -56,7 +56,7 @@ class PlainLanes(SyncVectorEnv):
             self._explain("step", error)
             raise
         for lane in np.flatnonzero(self._terminations | self._truncations):
-            infos[lane] = copied_info(infos[lane])  # a reset comes next, which may change them
+            infos[lane] = copied(infos[lane])  # a reset comes next, which may change them
         return *results, self._merged(infos)
 
     def _add_info(self, vector_infos: Any, env_info: dict[str, Any], env_num: int) -> Any:

@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 from ...envs import EntityBatch, MultiCategorical
 from ...ragged import RaggedArray
 from .java.bots import check_bot
-from .java.engine import ORDER_SIZE
+from .java.engine import ATTACKED, ORDER_SIZE, REACH
 from .java.records import ACTIONS
 from .vector_env import MicroRTSVectorEnv
 
 _MOVE, _PRODUCE, _ATTACK = (ACTIONS.index(name) for name in ("move", "produce", "attack"))
-_PRODUCED, _ATTACKED = 5, 6  # components of an order
-_REACH = 3  # cells to each side that an attack can be aimed at
+_PRODUCED = 5  # a component of an order
 
 
 class BotPlayers:
@@ -74,7 +73,7 @@ class BotPlayers:
             part = slice(int(actors.offsets[lane]), int(actors.offsets[lane + 1]))
             self._place(adviser.orders(), observer.cells[part], orders[part])
         self._started = True
-        allowed = allowed_orders(self._space, orders, observer.masks)
+        allowed = self._space.legal(orders, observer.masks).all(1)
         self.num_orders += int((orders[:, 0] > 0).sum())
         self.num_refused += int((~allowed).sum())
         orders[~allowed] = 0
@@ -97,15 +96,5 @@ class BotPlayers:
             if kind == _PRODUCE:
                 out[place, _PRODUCED] = produced
             elif kind == _ATTACK:
-                dx, dy = target_x - x + _REACH, target_y - y + _REACH
-                out[place, _ATTACKED] = dy * (2 * _REACH + 1) + dx
-
-
-def allowed_orders(
-    space: MultiCategorical, orders: NDArray[np.int64], masks: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
-    """Return which of `orders` (A, 7) the engine's `masks` (A, 78) allow (A,)."""
-    inside = ((orders >= 0) & (orders < np.diff(space.offsets))).all(1)
-    columns = np.where(inside[:, None], orders, 0) + space.offsets[:-1]
-    open_ = np.take_along_axis(masks, columns, 1)
-    return inside & (open_ | ~space.used[np.where(inside, orders[:, 0], 0)]).all(1)
+                dx, dy = target_x - x + REACH, target_y - y + REACH
+                out[place, ATTACKED] = dy * (2 * REACH + 1) + dx

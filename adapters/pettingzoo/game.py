@@ -11,13 +11,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-import numpy as np
 from gymnasium import spaces
 
 from ...envs import EntitySpace, ObservationError
 from ...envs.actions.array_checks import real_number
 from ...envs.returned import LARGEST_REWARD
-from ...envs.vector.infos import copied_info
+from ...envs.vector.infos import copied
 from ...suggestions import nearest_or_known
 from ..gymnasium.translation import MASK
 from .agent_names import repeated
@@ -247,7 +246,7 @@ class PettingZooGame(ABC):
         self, agent: str, terminated: bool, truncated: bool, outcome: GameStep, observe_final: FinalObserver
     ) -> None:
         last = observe_final(self, agent, terminated)
-        outcome.ended[agent] = FinalStep(terminated, truncated, last, copied_info(self.info(agent)))
+        outcome.ended[agent] = FinalStep(terminated, truncated, last, copied(self.info(agent)))
         self._ended.add(agent)
 
 
@@ -322,7 +321,7 @@ class AECGame(PettingZooGame):
     def observation(self, agent: str) -> Any:
         if agent not in self._seen:
             self.doing = f"observe({agent!r})"
-            self._seen[agent] = _copied(self.env.observe(agent))  # games may reuse an array
+            self._seen[agent] = copied(self.env.observe(agent))  # games may reuse an array
         return self._seen[agent]
 
     def info(self, agent: str) -> dict[str, Any]:
@@ -331,18 +330,6 @@ class AECGame(PettingZooGame):
     @property
     def has_infos(self) -> bool:
         return any(self._state.infos.values())
-
-
-def _copied(observation: Any) -> Any:
-    """Return an observation with copies of its arrays."""
-    kind = type(observation)
-    if kind is np.ndarray:
-        return observation.copy()
-    if kind is dict:
-        return {
-            k: part.copy() if type(part) is np.ndarray else _copied(part) for k, part in observation.items()
-        }
-    return tuple(map(_copied, observation)) if kind is tuple else observation
 
 
 def _without_wrappers(env: Any) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...process import is_on
+from ...ragged import available_cores
 from .drawing import draw_from_now_on, stop_drawing, undrawn
 from .games import ProcgenGame
 from .options import EngineOptions
@@ -47,8 +48,7 @@ def import_engine() -> Any:
 
 def default_threads(num_envs: int) -> int:
     """Return the number of threads that fetch states: two with at least two processors and enough lanes."""
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return 2 if processors > 1 and num_envs >= _LANES_FOR_TWO_THREADS else 1
+    return 2 if available_cores() > 1 and num_envs >= _LANES_FOR_TWO_THREADS else 1
 
 
 class StateBuffer:

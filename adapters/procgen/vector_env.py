@@ -10,7 +10,6 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from ...envs import (
-    ActionMask,
     EntityActionSpace,
     EntityBatch,
     EntitySpace,
@@ -20,6 +19,7 @@ from ...envs import (
 from ...envs.errors import check_render_mode, whole_number
 from ...envs.registration import share_lanes
 from ...envs.seeds import Seeds
+from ...envs.vector.native_arrays import all_true, even, global_choice
 from ...envs.vector.vector_env import StepResult
 from ...ragged import RaggedArray, keep_freed_memory
 from .decoder.decode import DecodedStates, StateDecoder
@@ -230,15 +230,9 @@ class ProcgenVectorEnv(EntityVectorEnv):
 
 def _frame_batch(frames: NDArray[np.uint8]) -> EntityBatch:
     """Frames (num_envs, 64, 64, 3) without entities; all choices of the global action are allowed."""
-    steps = len(frames)
-    offsets = np.arange(steps + 1)
-    global_actor = RaggedArray(np.full(steps, -1, np.int64), offsets)
-    all_choices = RaggedArray(np.ones((steps, len(ACTIONS)), bool), offsets.copy())
+    all_choices = all_true((len(frames), len(ACTIONS)))
     return EntityBatch(
-        {},
-        np.zeros((steps, 0), np.float32),
-        {"act": ActionMask(global_actor, all_choices)},
-        frames=RaggedArray(frames, offsets.copy()),
+        {}, np.zeros((len(frames), 0), np.float32), {"act": global_choice(all_choices)}, frames=even(frames)
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import ActionMask, EntityBatch, EntitySpace
+from ...envs.vector.native_arrays import even, free_choice, typed_rows
 from ...ragged import RaggedArray
 from .buttons import BUTTONS, DELTAS, Buttons
 from .fill import BOX_FEATURES, FACING_FEATURES, LENGTH, PLACE_FEATURES, SPEED, fill_objects
@@ -65,7 +66,6 @@ class DoomObserver:
         self._buttons = buttons
         self._widths = np.array([len(entities.get(name, ())) for name in CATEGORIES], np.int64)
         self._faces = np.array([name in _FACING for name in CATEGORIES])
-        self._masks: dict[int, dict[str, ActionMask]] = {}  # by number of lanes, to be copied
 
     def _features(self, name: str) -> tuple[str, ...]:
         if name == PLAYER:
@@ -102,13 +102,8 @@ class DoomObserver:
             self._faces,
             not self._options.visible_only,
         )
-        bounds = starts.tolist()
-        return {
-            name: RaggedArray.unchecked(values[start:stop].reshape(-1, width), lanes)
-            for name, start, stop, width, lanes in zip(
-                self._types[1:], bounds[1:], bounds[2:], self._widths.tolist()[1:], offsets[1:], strict=False
-            )
-        }
+        widths = dict(zip(CATEGORIES, self._widths.tolist(), strict=True))
+        return typed_rows(values, starts, offsets, {**widths, PLAYER: 0})
 
     def _walls(
         self, readings: Sequence[Reading], players: NDArray[np.float64], frame: NDArray[np.float64]
@@ -133,17 +128,11 @@ class DoomObserver:
 
     def _actors(self, num_envs: int) -> dict[str, ActionMask]:
         """The player (entity 0 of each lane) may do anything."""
-        if num_envs not in self._masks:
-            offsets = np.arange(num_envs + 1)
-            widths = {BUTTONS: self._buttons.num_choices, DELTAS: 0}
-            self._masks[num_envs] = {
-                name: ActionMask(
-                    RaggedArray(np.zeros(num_envs, np.int64), offsets),
-                    RaggedArray(np.ones((num_envs, widths[name]), bool), offsets),
-                )
-                for name in self._buttons.action_space
-            }
-        return {name: mask.map(RaggedArray.copy) for name, mask in self._masks[num_envs].items()}
+        widths = {BUTTONS: self._buttons.num_choices, DELTAS: 0}
+        return {
+            name: free_choice(even(np.zeros(num_envs, np.int64)), widths[name])
+            for name in self._buttons.action_space
+        }
 
 
 def _scale(variable: str) -> float:

@@ -25,7 +25,6 @@ from ..vector.native_arrays import (
     even,
     featureless,
     first_items,
-    positions,
 )
 from ..vector.native_env import native_game
 from ..vector.saved_state import Bounds, State
@@ -83,7 +82,7 @@ class CherryPickVectorEnv(NativeVectorEnv):
         lanes = self.all_lanes if lanes is None else lanes
         cherries = first_items(self._qualities[:, :, None], self._counts, lanes)
         players = even(self._counts[lanes])  # the player's index is the number of cherries, which come first
-        actees = RaggedArray.unchecked(positions(cherries.offsets), cherries.offsets)
+        actees = cherries.with_values(cherries.item_indices())
         allowed = RaggedArray.unchecked(all_true(cherries.num_items), cherries.offsets)
         return EntityBatch(
             {"Cherry": cherries, "Player": featureless(players.offsets)},

@@ -88,9 +88,7 @@ class SnakeBoards(NativeVectorEnv):
 
     def _start(self, lanes: Ints) -> None:
         lanes_per_game = self.num_envs // self.num_games
-        _set_up_games(
-            lanes[::lanes_per_game] // lanes_per_game, self.random_state, self.board_size, *self.boards
-        )
+        _set_up(lanes[::lanes_per_game] // lanes_per_game, self.random_state, self.board_size, *self.boards)
 
     def _bounds(self) -> Bounds:
         last_cell = self.taken.shape[1] - 1
@@ -172,37 +170,6 @@ def free_cell(random_state: Words, taken: Ints, food: Ints, board_size: int) -> 
 
 @compiled
 def _set_up(
-    game: int,
-    random_state: Words,
-    board_size: int,
-    segments: Ints,
-    tails: Ints,
-    lengths: Ints,
-    status: Ints,
-    taken: Ints,
-    food: Ints,
-) -> None:
-    """Start `game`: all snakes of length 1 at random places, then a piece of food of each colour."""
-    across = board_size + 2
-    taken[game] = 1
-    for first in range(across + 1, across * (across - 1), across):
-        taken[game, first : first + board_size] = 0
-    food[game] = -1
-    segments[game] = 0
-    for snake in range(segments.shape[1]):
-        cell = free_cell(random_state, taken[game], food[game], board_size)
-        segments[game, snake, 0] = cell
-        tails[game, snake] = 0
-        lengths[game, snake] = 1
-        status[game, snake] = ALIVE
-        taken[game, cell] += 1
-    for snake in range(segments.shape[1]):
-        food[game, snake, 0] = free_cell(random_state, taken[game], food[game], board_size)
-        food[game, snake, 1] = snake
-
-
-@compiled
-def _set_up_games(
     games: Ints,
     random_state: Words,
     board_size: int,
@@ -213,11 +180,28 @@ def _set_up_games(
     taken: Ints,
     food: Ints,
 ) -> None:
-    """Start `games`, each with the random numbers of its first lane."""
-    lanes_per_game = len(random_state) // len(segments)
+    """Start `games`, each with the random numbers of its first lane.
+
+    All snakes have length 1 and are at random places; then a piece of food of each colour is.
+    """
+    across, num_snakes = board_size + 2, segments.shape[1]
     for game in games:
-        state = random_state[game * lanes_per_game]
-        _set_up(game, state, board_size, segments, tails, lengths, status, taken, food)
+        state = random_state[game * (len(random_state) // len(segments))]
+        taken[game] = 1
+        for first in range(across + 1, across * (across - 1), across):
+            taken[game, first : first + board_size] = 0
+        food[game] = -1
+        segments[game] = 0
+        for snake in range(num_snakes):
+            cell = free_cell(state, taken[game], food[game], board_size)
+            segments[game, snake, 0] = cell
+            tails[game, snake] = 0
+            lengths[game, snake] = 1
+            status[game, snake] = ALIVE
+            taken[game, cell] += 1
+        for snake in range(num_snakes):
+            food[game, snake, 0] = free_cell(state, taken[game], food[game], board_size)
+            food[game, snake, 1] = snake
 
 
 @compiled

@@ -28,13 +28,16 @@ def merge_infos(infos: Mapping[int, Mapping[str, Any]], num_envs: int) -> dict[s
     return merged
 
 
-def copied_info(info: Any) -> Any:
-    """Return `info` with copies of its dicts, lists and arrays, which a reset may change."""
-    if isinstance(info, dict):
-        return {key: copied_info(value) for key, value in info.items()}
-    if type(info) is list:
-        return [copied_info(value) for value in info]
-    return info.copy() if isinstance(info, np.ndarray) else info
+def copied(data: Any) -> Any:
+    """Return an info or an observation with copies of its dicts, lists, tuples and arrays.
+
+    Environments may change theirs later.
+    """
+    if isinstance(data, np.ndarray):
+        return data.copy()
+    if isinstance(data, dict):
+        return {key: copied(value) for key, value in data.items()}
+    return type(data)(map(copied, data)) if type(data) in (list, tuple) else data
 
 
 def join_infos(infos: Sequence[Mapping[str, Any]], counts: Sequence[int]) -> dict[str, Any]:

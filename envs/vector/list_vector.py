@@ -17,7 +17,7 @@ from ..errors import ObservationError, WorkerError
 from ..returned import step_values
 from ..spaces import EntitySpace
 from ..spaces.changes import ADVICE, space_changes
-from .infos import copied_info, lane_mask, merge_infos
+from .infos import copied, lane_mask, merge_infos
 from .vector_env import EntityVectorEnv, StepResult
 
 EnvFn = Callable[[], gymnasium.Env[Any, Any]]
@@ -122,7 +122,7 @@ class ListVectorEnv(EntityVectorEnv):
                 observation, rewards[lane], terminated[lane], truncated[lane], info = result
                 if terminated[lane] or truncated[lane]:
                     finals.append(observation)
-                    final_infos[lane] = copied_info(info)
+                    final_infos[lane] = copied(info)
                     observation, info = env.reset()
                     self._check_same_space(lane)
             except Exception as error:

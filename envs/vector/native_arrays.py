@@ -5,6 +5,7 @@ Shape alphabet: B steps, L lanes, N items in all, A actors, C choices.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,27 @@ def no_actors(num_steps: int, num_choices: int) -> ActionMask:
     )
 
 
+def typed_rows(
+    values: Floats, ends: Ints, offsets: NDArray[np.int64], widths: Mapping[str, int]
+) -> dict[str, RaggedArray]:
+    """The rows of all entity types, which kernels write one type behind the other, by type.
+
+    Args:
+        values: float32, flat.
+        ends: where the values of each type begin, and the last ones end (T + 1,).
+        offsets: of each type (T, B + 1).
+        widths: the number of features of each type; types with none are left out.
+    """
+    bounds = ends.tolist()
+    return {
+        name: RaggedArray.unchecked(values[start:stop].reshape(-1, width), lanes)
+        for (name, width), start, stop, lanes in zip(
+            widths.items(), bounds, bounds[1:], offsets, strict=False
+        )
+        if width
+    }
+
+
 def first_items(items: NDArray[Any], counts: Ints, lanes: Ints) -> RaggedArray:
     """The first `counts[lane]` of a lane's `items` (num_envs, M, F), for each of `lanes`: float32 (N, F)."""
     offsets = lane_offsets(counts, lanes)
@@ -95,16 +117,6 @@ def lane_offsets(counts: Ints, lanes: Ints) -> Ints:
     for step in range(len(lanes)):
         offsets[step + 1] = offsets[step] + counts[lanes[step]]
     return offsets
-
-
-@compiled
-def positions(offsets: Ints) -> Ints:
-    """For each item of sequences with these offsets (B + 1,) its place in its sequence (N,)."""
-    places = np.empty(offsets[-1], np.int64)
-    for step in range(len(offsets) - 1):
-        for item in range(offsets[step], offsets[step + 1]):
-            places[item] = item - offsets[step]
-    return places
 
 
 @compiled

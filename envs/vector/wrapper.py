@@ -10,12 +10,14 @@ from .vector_env import EntityVectorEnv
 class EntityVectorWrapper(EntityVectorEnv):
     """An entity vector environment around another one, with its lanes, spaces and metadata. Abstract.
 
-    A subclass writes `_reset` and `_step`, which call `venv`. Frames, training progress and `close` are
-    passed on.
+    A subclass writes `_reset` and `_step`, which call `venv`. Frames, training progress, `starts_over`,
+    `first_lane` and `close` are passed on.
 
     Args:
         venv: the inner vector environment; it is closed with this one.
     """
+
+    _PASSED_ON = frozenset({"starts_over", "first_lane"})
 
     def __init__(self, venv: EntityVectorEnv) -> None:
         self.venv = venv
@@ -26,6 +28,11 @@ class EntityVectorWrapper(EntityVectorEnv):
         self.render_mode = venv.render_mode
         self.lane_games = venv.lane_games
         self.vector_spec = venv.vector_spec
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name in self._PASSED_ON:
+            setattr(self.venv, name, value)
 
     def set_progress(self, fraction: float) -> None:
         """Pass the progress of training on to `venv`."""

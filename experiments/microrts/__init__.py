@@ -12,11 +12,7 @@ from ...lazy import attach
 if TYPE_CHECKING:
     from .match_evaluation import evaluate_matches as evaluate_matches
     from .match_evaluation import play_jobs as play_jobs
-    from .match_plan import MatchPlan as MatchPlan
     from .match_plan import MicroRTSEvalArguments as MicroRTSEvalArguments
-    from .match_plan import has_played as has_played
-    from .match_plan import make_plan as make_plan
-    from .match_scores import MatchScore as MatchScore
     from .match_scores import mean_rate_interval as mean_rate_interval
     from .match_scores import score_all as score_all
     from .matches import Duel as Duel
@@ -24,8 +20,6 @@ if TYPE_CHECKING:
     from .matches import MatchPlayer as MatchPlayer
     from .matches import MatchSettings as MatchSettings
     from .matches import PlayedMatches as PlayedMatches
-    from .matches import ResultsFile as ResultsFile
-    from .matches import distinct_games as distinct_games
     from .matches import plan_jobs as plan_jobs
     from .matches import play_games as play_games
     from .published_microrts import ALL_BOTS as ALL_BOTS
@@ -35,9 +29,7 @@ if TYPE_CHECKING:
     from .published_microrts import SHOWN as SHOWN
     from .published_microrts import SOURCES as SOURCES
     from .published_microrts import PublishedAgent as PublishedAgent
-    from .published_microrts import PublishedTraining as PublishedTraining
     from .published_microrts import Rates as Rates
     from .published_microrts import published_for as published_for
-    from .published_microrts import published_training_for as published_training_for
 else:
     __getattr__, __dir__, __all__ = attach(__name__)

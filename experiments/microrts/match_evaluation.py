@@ -16,7 +16,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ...trainers import run_lock
+from ...trainers import run_lock, say
 from ..errors import UserError, user_errors
 from .match_plan import MatchPlan, MicroRTSEvalArguments, make_plan
 from .match_scores import report, score_all
@@ -176,7 +176,7 @@ def _play(chosen: MicroRTSEvalArguments, plan: MatchPlan) -> None:
         summary = f"{plan.out}: {done} of {_games(plan.jobs)} games"
         if others := _games(one.job for one in played) - done:
             summary += f"; the tables also have {others} of earlier commands"
-        console.print(summary, highlight=False, soft_wrap=True, markup=False)
+        say(console, summary)
 
 
 def _games(jobs: Iterable[MatchJob]) -> int:
@@ -219,4 +219,4 @@ class MatchProgress:
             self._bar.update(self._task, completed=self._done, line=line)
         else:
             text = f"{self._done}/{self._total} games  {line}"
-            self.console.print(text, highlight=False, soft_wrap=True, markup=False)
+            say(self.console, text)

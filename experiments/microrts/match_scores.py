@@ -19,7 +19,7 @@ from rich.table import Table
 
 from ...adapters.microrts import weights_array
 from ...files import replace_file
-from ...trainers import Interval, bootstrap_interval, wilson_interval
+from ...trainers import Interval, bootstrap_interval, say, wilson_interval
 from ..reports.document import csv_text, interval_values, markdown_table
 from ..reports.plots import outcome_bars
 from ..statistics.aggregates import bootstrap
@@ -222,7 +222,7 @@ def report(
     if failures:
         notes.append(f"{len(failures)} games ended as ties because a bot failed; the first: {failures[0]}.")
     for note in notes:
-        console.print(note, highlight=False, markup=False, soft_wrap=True)
+        say(console, note)
     markdown = "\n".join([*(table.markdown() for table in (*own, *beside)), *(f"- {note}" for note in notes)])
     replace_file(folder / "table.md", f"{markdown}\n".encode())
     replace_file(folder / "table.csv", csv_text(list(map(_row, scores))).encode())

@@ -23,9 +23,9 @@ from ...adapters.microrts import REWARDS, MicroRTSVectorEnv
 from ...envs import EntityBatch
 from ...envs.vector.episode_counts import episode_quota
 from ...files import parse_json, read_regular, replace_file
-from ...policies import ActResult
+from ...policies import ActingPolicy, ActResult
 from ...ragged import concatenate
-from ...trainers import Actor, RandomActor, thread_count
+from ...trainers import RandomActor, thread_count
 from ..errors import UserError, differences
 from ..networks import RANDOM, load_network
 from .published_microrts import SEARCH_BOTS
@@ -119,9 +119,11 @@ def plan_jobs(
 
 
 class Duel:
-    """Two agents as one `Actor`, in lanes that play each other: the first has `own`, the second the rest."""
+    """Two agents as one policy, in lanes that play each other: the first has `own`, the second the rest."""
 
-    def __init__(self, agent: Actor, other: Actor, own: NDArray[np.int64], num_lanes: int) -> None:
+    def __init__(
+        self, agent: ActingPolicy, other: ActingPolicy, own: NDArray[np.int64], num_lanes: int
+    ) -> None:
         others = np.setdiff1d(np.arange(num_lanes), own)
         self._parts = ((agent, own), (other, others))
         self._order = np.argsort(np.concatenate([own, others]))
@@ -138,7 +140,7 @@ class MatchPlayer:
 
     def __init__(self, settings: MatchSettings) -> None:
         self.settings = settings
-        self._agents: dict[tuple[str, str], Actor] = {}
+        self._agents: dict[tuple[str, str], ActingPolicy] = {}
 
     def play(self, job: MatchJob) -> PlayedMatches:
         """Play a job on one thread.
@@ -163,7 +165,7 @@ class MatchPlayer:
         rewards = [game.rewards for game in games]
         return PlayedMatches(job, outcomes, steps, rewards, failures, round(time.perf_counter() - began, 3))
 
-    def _agent(self, name: str, board: str, venv: MicroRTSVectorEnv) -> Actor:
+    def _agent(self, name: str, board: str, venv: MicroRTSVectorEnv) -> ActingPolicy:
         if name == RANDOM:
             return RandomActor(venv.single_action_space)
         if (name, board) not in self._agents:
@@ -183,7 +185,7 @@ class PlayedGame:
 
 
 def play_games(
-    actor: Actor,
+    actor: ActingPolicy,
     venv: MicroRTSVectorEnv,
     own: NDArray[np.int64],
     games: int,

@@ -13,11 +13,9 @@ if TYPE_CHECKING:
     from .published_procgen import IMPALA_MEAN_NORMALISED as IMPALA_MEAN_NORMALISED
     from .published_procgen import IMPALA_STEPS as IMPALA_STEPS
     from .published_procgen import IMPALA_WINDOW as IMPALA_WINDOW
-    from .published_procgen import PROCGEN_SOURCES as PROCGEN_SOURCES
     from .published_procgen import PROGRAM_EASY_RANGES as PROGRAM_EASY_RANGES
     from .published_procgen import PUBLISHED_PROCGEN as PUBLISHED_PROCGEN
     from .published_procgen import RANGES as RANGES
-    from .published_procgen import PublishedGame as PublishedGame
     from .published_procgen import Reference as Reference
     from .published_procgen import impala_return as impala_return
     from .published_procgen import normalise as normalise

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from .queue_flags import run_jobs as run_jobs
     from .queue_flags import split_train_flags as split_train_flags
     from .run_child import LOCKED as LOCKED
-    from .run_queue import JobSource as JobSource
     from .run_queue import QueueView as QueueView
     from .run_queue import RunQueue as RunQueue
     from .training_jobs import EXPERIMENT as EXPERIMENT
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from .training_jobs import read_run as read_run
     from .training_jobs import read_runs as read_runs
     from .training_jobs import read_sound_runs as read_sound_runs
-    from .training_jobs import record_of as record_of
     from .training_jobs import run_folder as run_folder
     from .training_jobs import write_experiment as write_experiment
 else:

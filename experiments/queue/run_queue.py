@@ -21,7 +21,7 @@ from rich.live import Live
 from rich.table import Table
 
 from ...files import replace_file
-from ...trainers import RunLockedError, clock_time, run_lock
+from ...trainers import RunLockedError, clock_time, run_lock, say
 from ..config import RUN_CONFIG
 from ..config_file import to_yaml
 from ..errors import UserError
@@ -76,7 +76,7 @@ class QueueView:
 
     def report(self, text: str) -> None:
         """Print a line that stays."""
-        self.console.print(text, highlight=False, soft_wrap=True, markup=False)
+        say(self.console, text)
 
     def start(self, job: TrainingJob, stage: str) -> None:
         """Report that a process of `job` has been started."""

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from .measured_runs import measure as measure
     from .measured_runs import run_table as run_table
     from .measured_runs import short_steps as short_steps
-    from .network_costs import EntityCounts as EntityCounts
     from .network_costs import count_entities as count_entities
     from .procgen_aggregates import MILESTONES as MILESTONES
     from .procgen_aggregates import aggregate_rows as aggregate_rows

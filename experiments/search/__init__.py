@@ -13,12 +13,10 @@ if TYPE_CHECKING:
     from .objective import REPORTS as REPORTS
     from .objective import objective_of as objective_of
     from .objective import running_values as running_values
-    from .parameters import SearchParameter as SearchParameter
     from .parameters import read_parameters as read_parameters
     from .parameters import with_values as with_values
     from .report import search_report as search_report
     from .settings import BEST as BEST
-    from .settings import SEARCH as SEARCH
     from .settings import SearchSettings as SearchSettings
     from .settings import open_search as open_search
     from .settings import read_search as read_search

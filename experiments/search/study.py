@@ -18,7 +18,7 @@ from rich.console import Console
 from sqlalchemy import URL
 from sqlalchemy.exc import SQLAlchemyError
 
-from ...trainers import RunLockedError, read_metrics, run_lock
+from ...trainers import RunLockedError, read_metrics, run_lock, say
 from ..config_file import plain, value_of
 from ..errors import UserError
 from ..queue import RunQueue, TrainingJob
@@ -283,7 +283,7 @@ class TrialSource:
         self._say(", ".join([line, *(f"{count} {name}" for name, count in counts.items() if count)]))
 
     def _say(self, line: str) -> None:
-        self.console.print(line, highlight=False, soft_wrap=True, markup=False)
+        say(self.console, line)
 
 
 #: States of trials that count as done.

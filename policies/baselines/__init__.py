@@ -12,9 +12,7 @@ from ...lazy import attach
 if TYPE_CHECKING:
     from .gridnet import GridNet as GridNet
     from .gridnet import ImpalaGridNet as ImpalaGridNet
-    from .impala import ConvSequence as ConvSequence
     from .impala import ImpalaEncoder as ImpalaEncoder
-    from .impala import ResidualBlock as ResidualBlock
     from .impala_net import ImpalaNet as ImpalaNet
     from .transformer import TransformerNet as TransformerNet
     from .unit_action import UnitActionNet as UnitActionNet

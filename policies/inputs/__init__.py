@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from ...lazy import attach
 
 if TYPE_CHECKING:
-    from .actors import Drawn as Drawn
     from .generated import generate as generate
     from .number_units import units as units
     from .prepare import Inputs as Inputs

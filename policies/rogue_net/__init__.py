@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from .names import NamedModules as NamedModules
     from .network import RogueNetwork as RogueNetwork
     from .normalization import InputNorm as InputNorm
-    from .summary import Summary as Summary
     from .summary import impala_cost as impala_cost
 else:
     __getattr__, __dir__, __all__ = attach(__name__)

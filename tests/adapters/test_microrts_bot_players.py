@@ -132,8 +132,9 @@ def test_a_bot_that_hangs_or_raises_ends_the_recording(
 def test_masked_orders_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    refused = "entitize.adapters.microrts.bot_players.allowed_orders"
-    monkeypatch.setattr(refused, lambda space, orders, masks: np.arange(len(orders)) > 0)
+    # As if the masks forbade all orders but "none".
+    forbid = lambda _, orders, mask: np.repeat(orders[:, :1] == 0, orders.shape[1], 1)  # noqa: E731
+    monkeypatch.setattr(ez.MultiCategorical, "legal", forbid)
     words = ["record", f"MicroRTS/{MAP}", "--bots", "coacAI", "--num-envs", "1", "--steps", "30"]
     assert main([*words, "--out", str(tmp_path / "plays")]) == 0
     assert "masked" in capsys.readouterr().out

@@ -44,6 +44,21 @@ def test_infos_are_those_of_the_step_also_where_an_episode_ends(tmp_path: Path) 
     assert [info["steps"] for info in infos] == (steps + 1).tolist()
 
 
+class Occupied(Counting):
+    """Its infos have keys that say something else of a vector environment."""
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = super().step(action)
+        return observation, reward, terminated, truncated, {**info, "inactive": True, "idle": 1}
+
+
+def test_infos_that_are_the_vector_environments_are_never_recorded(tmp_path: Path) -> None:
+    venv = ez.make_vec(Occupied, num_envs=2)
+    dataset = EntityDataset(ez.record(venv, None, tmp_path / "plays", steps=7))
+    infos = dataset.infos(dataset.decisions)
+    assert len(infos) == 14 and all(list(info) == ["steps"] for info in infos)
+
+
 class Unbounded(Counting):
     """Its infos contain numbers that JSON has no words for."""
 

@@ -54,3 +54,23 @@ def test_the_last_observation_is_the_ended_episodes() -> None:
         assert xs == [1, 2, 3, 4, 5]
         with pytest.raises(ResetNeeded):
             env.step({"walk": [1]})
+
+
+class Same(ez.vector.EntityVectorWrapper):
+    """Passes everything on."""
+
+    def _reset(self, seeds: Any, options: Any) -> Any:
+        return self.venv.reset(seed=seeds, options=options)
+
+    def _step(self, actions: Any) -> Any:
+        return self.venv.step_validated(actions)
+
+
+def test_a_wrapped_game_stays_as_it_ended() -> None:
+    inner: Any = ez.make_vec("MoveToOrigin", 1, max_steps=3)
+    env = OneLaneEnv(Same(inner))
+    env.reset(seed=0)
+    env.action_space.seed(0)
+    for _ in range(3):
+        observation, *_ = env.step(env.action_space.sample())
+    assert np.array_equal(observation["entities"]["Spaceship"][0, :4], inner.ships[0].astype(np.float32))

@@ -12,9 +12,9 @@ from torch.optim import Optimizer
 
 from ...policies import Evaluation, Policy
 from ...policies.rogue_net import RogueNet
+from ..learners.base_learner import BaseLearner
 from ..learners.fused_learner import learning_engine
-from ..learners.optimizer import clip_gradients, forget_gradients
-from ..runs.guard import check_losses
+from ..learners.optimizer import forget_gradients
 from .cloning_config import BehaviorCloningConfig
 from .demonstrations import Demonstration
 
@@ -44,22 +44,12 @@ def cloning_losses(
     return total, dict(zip(numbers, values, strict=True))
 
 
-class TorchCloningLearner:
+class TorchCloningLearner(BaseLearner):
     """Makes gradient steps for any `Policy`; the definition of what `FusedCloningLearner` computes."""
 
     def __init__(self, policy: Policy, optimizer: Optimizer, config: BehaviorCloningConfig) -> None:
-        self.policy, self.config = policy, config
-        self.optimizer = optimizer
-
-    @property
-    def optimizer(self) -> Optimizer:
-        """Moves the parameters at each step. One that is assigned may have those of replaced modules."""
-        return self._optimizer
-
-    @optimizer.setter
-    def optimizer(self, optimizer: Optimizer) -> None:
-        self._optimizer = optimizer
-        self.parameters = list(self.policy.parameters())
+        self.config = config
+        super().__init__(policy, optimizer)
 
     def step(self, minibatch: Demonstration) -> Mapping[str, float]:
         """Make one gradient step; return its losses and the norm of its gradients.
@@ -68,11 +58,7 @@ class TorchCloningLearner:
             NonFiniteError: a loss or a gradient is NaN or infinite.
         """
         forget_gradients(self.parameters)
-        losses = self.differentiate(minibatch)
-        grad_norm = clip_gradients(self.parameters, self.config.max_grad_norm)
-        check_losses(losses, self.policy, grad_norm)
-        self.optimizer.step()
-        return {**losses, "grad_norm": grad_norm}
+        return self.move(self.differentiate(minibatch), self.config.max_grad_norm)
 
     def differentiate(self, minibatch: Demonstration) -> dict[str, float]:
         """Set the gradients of a minibatch and return its losses."""

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from .graph_learner import GraphLearner as GraphLearner
     from .learner import Learner as Learner
     from .learner import make_learner as make_learner
-    from .losses import Losses as Losses
     from .losses import normalize_advantages as normalize_advantages
     from .losses import ppo_losses as ppo_losses
     from .optimizer import AdamW as AdamW

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from ...policies import Evaluation
 from ...policies.engines.graphs import (
     Capacities,
     Capacity,
@@ -24,7 +25,6 @@ from ...policies.engines.graphs import (
     Recent,
     Sizes,
     Staging,
-    StaticEvaluation,
     StaticForm,
 )
 from ...policies.rogue_net import RogueNet
@@ -69,16 +69,9 @@ class GraphLearner(TorchLearner):
         self._packings = Recent[Packing]()
         self._with_gradients = Recent[list[nn.Parameter]]()  # the parameters that get gradients
 
-    @property
-    def optimizer(self) -> Optimizer:
-        """Moves the parameters at each step."""
-        return self._optimizer
-
-    @optimizer.setter
-    def optimizer(self, optimizer: Optimizer) -> None:
-        self._optimizer = optimizer
-        self.parameters = list(self.policy.parameters())
-        is_fit = self.form.device.type == "cpu" or is_capturable(optimizer)
+    def _take_optimizer(self) -> None:
+        """Choose what the graphs hold, and make new ones."""
+        is_fit = self.form.device.type == "cpu" or is_capturable(self.optimizer)
         self.is_whole = is_fit and self.ranks.size == 1 and self.config.microbatch_size is None
         function = self._make_step if self.is_whole else self._differentiate
         self.graphs = Graphs(function, self.form.device, self._token)
@@ -119,7 +112,7 @@ class GraphLearner(TorchLearner):
             self._use(form)
             self.parameters = list(self.policy.parameters())
             if is_moved:
-                self.optimizer = self._optimizer  # makes graphs on the other device
+                self.optimizer = self.optimizer  # makes graphs on the other device
         return not any(p._backward_hooks or p._post_accumulate_grad_hooks for p in self.parameters)
 
     def _run(self, part: Samples, counts: Counts, ent_coef: float) -> tuple[Capacity, Tensor]:
@@ -258,7 +251,7 @@ def write_loss(
 
 
 def static_losses(
-    evaluation: StaticEvaluation, names: list[str], arrays: Mapping[str, Tensor], config: PPOConfig
+    evaluation: Evaluation, names: list[str], arrays: Mapping[str, Tensor], config: PPOConfig
 ) -> tuple[Tensor, Tensor]:
     """The minibatch's loss with gradients, and `NUMBERS` (7,) without; padding has no part in either."""
     dtype = evaluation.values.dtype

@@ -11,14 +11,14 @@ from ...policies import Policy
 from ..config import PPOConfig
 from ..ranks import ALONE, Ranks
 from ..rollout import Samples
-from ..runs.guard import check_losses
+from .base_learner import BaseLearner
 from .losses import NUMBERS, Counts, count, normalize_advantages, ppo_losses
-from .optimizer import clip_gradients, forget_gradients
+from .optimizer import forget_gradients
 
 __all__ = ["TorchLearner", "ppo_losses"]
 
 
-class TorchLearner:
+class TorchLearner(BaseLearner):
     """Makes gradient steps for any `Policy`; a `Learner`."""
 
     def __init__(
@@ -28,19 +28,9 @@ class TorchLearner:
         config: PPOConfig,
         ranks: Ranks = ALONE,
     ) -> None:
-        self.policy, self.config, self.ranks = policy, config, ranks
-        self.optimizer = optimizer
+        self.config, self.ranks = config, ranks
         self.frozen: Sequence[nn.Parameter] = ()
-
-    @property
-    def optimizer(self) -> Optimizer:
-        """Moves the parameters at each step. One that is assigned may have those of replaced modules."""
-        return self._optimizer
-
-    @optimizer.setter
-    def optimizer(self, optimizer: Optimizer) -> None:
-        self._optimizer = optimizer
-        self.parameters = list(self.policy.parameters())
+        super().__init__(policy, optimizer)
 
     def step(self, minibatch: Samples, ent_coef: float) -> Mapping[str, float]:
         """Make one gradient step; see `Learner.step`."""
@@ -55,10 +45,7 @@ class TorchLearner:
                 losses[name] += value
         losses = self.ranks.add_gradients(self.parameters, losses)  # as those of the ranks do
         forget_gradients(self.frozen)
-        grad_norm = clip_gradients(self.parameters, config.max_grad_norm)
-        check_losses(losses, self.policy, grad_norm)
-        self.optimizer.step()
-        return {**losses, "grad_norm": grad_norm}
+        return self.move(losses, config.max_grad_norm)
 
     def differentiate(self, part: Samples, counts: Counts, ent_coef: float) -> dict[str, float]:
         """Add the gradients of a part of a minibatch; return its share of the losses."""

@@ -34,7 +34,8 @@ ORDER_SIZE = 7
 #: What the mask of a unit says about each choice of an order's components, side by side.
 COMPONENT_SIZES = (6, 4, 4, 4, 4, 7, 49)
 MASK_SIZE = sum(COMPONENT_SIZES)
-_ATTACK_WIDTH = 7
+#: The component of an order that aims an attack, at one of the cells within so many to each side.
+ATTACKED, REACH = 6, 3
 
 #: Goes through the games from the first to before the last.
 Run = Callable[[int, int], None]
@@ -284,7 +285,7 @@ class MicroRTSEngine:
         handles, loop = self._handles, GameLoop(self._handles)
         loop.call(handles.bind(game_writer(handles), 0, self._record_buffer), self.columns.states)
         if with_masks:
-            masks = mask_writer(handles, self.unit_types, self._mask_buffer, _ATTACK_WIDTH)
+            masks = mask_writer(handles, self.unit_types, self._mask_buffer, 2 * REACH + 1)
             loop.call(masks, self.columns.states, None, self.columns.skipped)
         rewind = handles.method("java.nio.IntBuffer", "clear", "java.nio.IntBuffer")
         loop.finish(before=handles.dropping_result(handles.bind(rewind, 0, self._record_buffer)))

@@ -11,16 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....ragged.compiled import compiled
-from ..java.engine import COMPONENT_SIZES
+from ..java.engine import ATTACKED, COMPONENT_SIZES, REACH
 from ..java.records import ACTIONS, UNIT
 
 _X, _Y = UNIT.index("x"), UNIT.index("y")
 
 _HARVEST, _RETURN, _ATTACK = (ACTIONS.index(name) for name in ("harvest", "return", "attack"))
-#: Where the parameters of harvest, return and attack are in an order, and start in a mask.
-_ATTACKED = 6
-_HARVESTS, _RETURNS, _ATTACKS = (sum(COMPONENT_SIZES[:place]) for place in (_HARVEST, _RETURN, _ATTACKED))
-_REACH = 3  # an attack is given as one of the 7 x 7 cells around
+#: Where the parameters of harvest, return and attack start in a mask.
+_HARVESTS, _RETURNS, _ATTACKS = (sum(COMPONENT_SIZES[:place]) for place in (_HARVEST, _RETURN, ATTACKED))
 
 #: The kinds of order that are not aimed at an entity, and the components of an order that they use.
 UNTARGETED_KINDS = tuple(ACTIONS.index(name) for name in ("none", "move", "produce"))
@@ -49,8 +47,8 @@ def targeted_order(mask: NDArray[np.bool_], width: int, at: int, target: int) ->
         mask: the engine's mask of the unit (78,).
     """
     dx, dy = target % width - at % width, target // width - at // width
-    if 0 < max(abs(dx), abs(dy)) <= _REACH and mask[_ATTACK]:
-        attacked = (dy + _REACH) * (2 * _REACH + 1) + dx + _REACH
+    if 0 < max(abs(dx), abs(dy)) <= REACH and mask[_ATTACK]:
+        attacked = (dy + REACH) * (2 * REACH + 1) + dx + REACH
         if mask[_ATTACKS + attacked]:
             return _ATTACK, attacked
     if abs(dx) + abs(dy) == 1:
@@ -194,5 +192,5 @@ def place_targets(
                 order = order_rows[lane, 1 + actor - actor_offsets[lane], 1:]
                 order[:] = 0
                 order[0] = kind
-                order[_ATTACKED if kind == _ATTACK else kind] = parameter
+                order[ATTACKED if kind == _ATTACK else kind] = parameter
     return True

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ....envs import ActionMask, Categorical, EntityActionSpace, EntityBatch, EntitySpace
-from ....ragged import RaggedArray
+from ....envs import Categorical, EntityActionSpace, EntityBatch, EntitySpace
+from ....envs.vector.native_arrays import even, free_choice, typed_rows
 from ..options import ACTIONS, EngineOptions, ViewOptions, find_game
 from .fill import fill_states
 from .layout import slot_table
@@ -80,7 +80,6 @@ class StateDecoder:
         self._num_globals = len(global_features)
         self.action_space = EntityActionSpace({"act": Categorical(ACTIONS)}, optional=True)
         self.observation_space = EntitySpace(rows, self.action_space, global_features)
-        self._masks: dict[int, ActionMask] = {}  # by number of states, to be copied
 
     def check(
         self, buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]
@@ -128,19 +127,16 @@ class StateDecoder:
             raise ProcgenStateError(self.game.name, first_bad, int(place["where"]), REASONS[place["error"]])
         widths = self._plan.types["width"]
         bounds = np.append(0, np.cumsum(states.offsets[:, -1] * widths))
-        ends = bounds.tolist()
-        rows = np.empty(ends[-1], np.float32)
+        rows = np.empty(bounds[-1], np.float32)
         global_rows = np.empty((len(starts), self._num_globals), np.float32)
         given, next_row = np.empty(len(self._plan.features)), np.empty(len(widths), np.int64)
         fill_states(buffer, self._plan, states, bounds, given, next_row, rows, global_rows)
-        # Built without the checks of the public constructor: they cost as much as the decoding.
-        entities = {
-            name: RaggedArray.unchecked(
-                rows[ends[kind] : ends[kind + 1]].reshape(-1, width), states.offsets[kind]
-            )
-            for kind, (name, width) in enumerate(self._widths.items())
-        }
-        batch = EntityBatch(entities, global_rows, {"act": self._actors(len(starts))})
+        player = even(np.zeros(len(starts), np.int64))  # entity 0 of each state, which may do anything
+        batch = EntityBatch(
+            typed_rows(rows, bounds, states.offsets, self._widths),
+            global_rows,
+            {"act": free_choice(player, len(ACTIONS))},
+        )
         return DecodedStates(batch, states.numbers, self.slots)
 
     def decode_dumps(self, dumps: Sequence[bytes]) -> DecodedStates:
@@ -148,13 +144,3 @@ class StateDecoder:
         lengths = np.array([len(dump) for dump in dumps], np.int64)
         buffer = np.frombuffer(bytearray().join(dumps), np.uint8)
         return self.decode(buffer, np.cumsum(lengths) - lengths, lengths)
-
-    def _actors(self, num_states: int) -> ActionMask:
-        """The player (entity 0 of each state) may do anything."""
-        if num_states not in self._masks:
-            offsets = np.arange(num_states + 1)
-            self._masks[num_states] = ActionMask(
-                RaggedArray(np.zeros(num_states, np.int64), offsets),
-                RaggedArray(np.ones((num_states, len(ACTIONS)), bool), offsets),
-            )
-        return self._masks[num_states].map(RaggedArray.copy)

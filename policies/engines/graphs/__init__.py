@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from .staging import Staging as Staging
     from .static_network import Plan as Plan
     from .static_network import Precision as Precision
-    from .static_network import StaticEvaluation as StaticEvaluation
     from .static_network import StaticForm as StaticForm
     from .static_tiles import Tiles as Tiles
 else:

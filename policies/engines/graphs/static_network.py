@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from torch import Tensor
 from ....envs import EntityBatch
 from ....ragged import RaggedArray
 from ...inputs.prepare import Prepared
-from ...policy import ActResult
+from ...policy import ActResult, Evaluation
 from ...rogue_net.blocks import SelfAttention
 from ...rogue_net.network import Encoder, RogueNetwork
 from ..engine_limits import graphs_limit
@@ -34,14 +34,6 @@ from .static_tiles import Tiles
 Precision = Literal["float32", "tf32"]
 
 _T = TypeVar("_T")
-
-
-class StaticEvaluation(NamedTuple):
-    """`Evaluation` with padding behind the real items."""
-
-    log_probs: dict[str, Tensor]
-    entropies: dict[str, Tensor]
-    values: Tensor
 
 
 class Plan:
@@ -147,14 +139,14 @@ class StaticForm:
 
     # -- computation: everything below here that gets a capacity and tensors can be captured ----------------
 
-    def evaluate(self, capacity: Capacity, arrays: Mapping[str, Tensor]) -> StaticEvaluation:
-        """Return log-probabilities, entropies and values, with gradients; padding has finite numbers."""
+    def evaluate(self, capacity: Capacity, arrays: Mapping[str, Tensor]) -> Evaluation:
+        """Return log-probabilities, entropies and values, with gradients; those of padding are finite."""
         x, values = self._encode(capacity, arrays)
         log_probs, entropies = {}, {}
         for name, head in self.heads.items():
             part = _part(arrays, f"action/{name}/")
             log_probs[name], entropies[name] = head.evaluate(x, part)
-        return StaticEvaluation(log_probs, entropies, values)
+        return Evaluation(log_probs, entropies, values)
 
     def _scores(self, capacity: Capacity, block: Tensor) -> Tensor:
         """Return all heads' scores and the values, concatenated."""
