@@ -7,15 +7,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import torch
 import tyro
 
 from ..datasets import DatasetError, EntityDataset
-from ..experiments import ROGUE_NET, TrainConfig, UserError, find_config, load_network, parse, read_config
+from ..experiments import (
+    ROGUE_NET,
+    TrainConfig,
+    UserError,
+    find_config,
+    load_network,
+    make_rogue_net,
+    parse,
+    read_config,
+)
 from ..experiments.arguments import peek
 from ..policies import CheckpointError, newest_checkpoint, read_metadata
 from ..policies.loading import AnyNetwork
-from ..policies.rogue_net import RogueNet, RogueNetConfig
+from ..policies.rogue_net import RogueNetConfig
 from ..trainers import NonFiniteError, RunLockedError
 from ..trainers.cloning import BehaviorCloning, BehaviorCloningConfig
 
@@ -124,8 +132,4 @@ def describe(trainer: BehaviorCloning, metrics: dict[str, float]) -> str:
 def _network(chosen: CloneArguments, dataset: EntityDataset) -> AnyNetwork:
     if chosen.init_from is not None:
         return load_network(chosen.init_from, dataset.space)
-    torch.manual_seed(chosen.cloning.seed % 2**64)  # torch takes no larger ones
-    try:
-        return RogueNet(dataset.space, dataset.space.actions, **chosen.net.to_dict())
-    except (ValueError, TypeError) as error:
-        raise UserError(f"net: {error}") from error
+    return make_rogue_net(dataset.space, chosen.net, chosen.cloning.seed)

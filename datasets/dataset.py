@@ -17,13 +17,11 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from ..envs import EntitySpace, concatenate_batches, schema_difference, space_from_schema, space_schema
+from ..files import parse_json, read_regular
 from ..ragged import concatenate
 from .errors import DatasetError
 from .steps import NUMBERS, Steps, arrow_schema, from_arrow, not_finite
 from .writer import FORMAT_VERSION, MANIFEST, OF_THE_FILES, manifest_sum
-
-#: A manifest is small; a larger file is none.
-_MAX_MANIFEST = 64 * 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,15 +263,11 @@ def _check_views(recordings: list[_Recording]) -> None:
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise DatasetError(f"{path.parent}: no dataset here: expected a file {MANIFEST}")
     try:
-        if not path.is_file():
-            raise DatasetError(f"{path.parent}: no dataset here: expected a file {MANIFEST}")
-        if path.stat().st_size > _MAX_MANIFEST:
-            raise DatasetError(f"{path}: expected at most {_MAX_MANIFEST} bytes, got {path.stat().st_size}")
-        manifest = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        if isinstance(error, DatasetError):
-            raise
+        manifest = parse_json(read_regular(path, links=True))
+    except (OSError, ValueError) as error:
         raise DatasetError(f"{path}: cannot be read as JSON: {error}") from error
     if not isinstance(manifest, dict) or manifest.get("format") != "entitize dataset":
         raise DatasetError(f"{path}: expected a dataset of Entitize")

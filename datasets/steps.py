@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs import ActionMask, EntityBatch, EntitySpace, batch_observations
+from ..envs import EntityBatch, EntitySpace, PackedLayout
 from ..ragged import RaggedArray, gather_all
 from ..ragged.validation import checked_integers
 
@@ -82,15 +82,9 @@ class Steps:
 
 def ragged_formats(space: EntitySpace) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
     """Return dtype and shape of an item of each ragged column of `space`, in their order in the files."""
-    arrays = batch_observations(space, []).arrays()
-    formats = {
-        name: (array.dtype, array.inner_shape)
-        for name, array in arrays.items()
-        if isinstance(array, RaggedArray)
-    }
-    for name, action in space.actions.items():
-        formats[f"choices/{name}"] = (np.dtype(action.dtype), action.item_shape)
-    return formats
+    actions = space.actions.items()
+    choices = {f"choices/{name}": (np.dtype(action.dtype), action.item_shape) for name, action in actions}
+    return {**PackedLayout(space).formats, **choices}
 
 
 def arrow_schema(space: EntitySpace, metadata: Mapping[str, Any]) -> pa.Schema:
@@ -150,19 +144,8 @@ def from_arrow(batch: pa.RecordBatch, space: EntitySpace, *, check: bool = True)
     if width:
         globals_ = _values(batch.column("globals").values, np.dtype(np.float32)).reshape(len(batch), width)
 
-    def mask(name: str) -> ActionMask:
-        prefix = f"actions/{name}"
-        return ActionMask(
-            arrays[f"{prefix}/actors"], arrays[f"{prefix}/mask"], arrays.get(f"{prefix}/actees")
-        )
-
-    observations = EntityBatch(
-        {name: arrays[f"entities/{name}"] for name in space.entities},
-        globals_,
-        {name: mask(name) for name in space.actions},
-        {name: arrays[f"visible/{name}"] for name in space.entities} if space.hidden else {},
-        arrays.get("frames"),
-    )
+    layout = PackedLayout(space)
+    observations = layout.batch(globals_, [arrays[name] for name in layout.formats])
     numbers = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in NUMBERS}
     actions = {name: arrays[f"choices/{name}"] for name in space.actions}
     return Steps(observations, actions, **{n: v.astype(DTYPES[n], copy=False) for n, v in numbers.items()})

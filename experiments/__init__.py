@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from .networks import initial_policy as initial_policy
     from .networks import load_network as load_network
     from .networks import make_policy as make_policy
+    from .networks import make_rogue_net as make_rogue_net
     from .training import train as train
 else:
     __getattr__, __dir__, __all__ = attach(__name__)

@@ -57,19 +57,29 @@ def initial_policy(
     return policy, replace(config, network=kind, baseline=policy.config)
 
 
+def make_rogue_net(space: EntitySpace, net: RogueNetConfig, seed: int) -> RogueNet:
+    """Make a new RogueNet for `space`, whose weights follow from `seed`.
+
+    Raises:
+        UserError: the options don't go together or with `space`.
+    """
+    torch.manual_seed(seed % 2**64)  # torch takes no larger ones
+    try:
+        return RogueNet(space, space.actions, **net.to_dict())
+    except (ValueError, TypeError) as error:
+        raise UserError(f"net: {error}") from error
+
+
 def make_policy(config: TrainConfig, venv: EntityVectorEnv) -> AnyNetwork:
     """Make a new network for `venv`; the weights follow from the seed of the configuration.
 
     Raises:
         UserError: the network's options don't go together or with `venv`.
     """
-    torch.manual_seed(config.ppo.seed % 2**64)  # torch takes no larger ones
     spaces = venv.single_observation_space, venv.single_action_space
     if config.network == ROGUE_NET:
-        try:
-            return RogueNet(*spaces, **config.net.to_dict())
-        except (ValueError, TypeError) as error:
-            raise UserError(f"net: {error}") from error
+        return make_rogue_net(spaces[0], config.net, config.ppo.seed)
+    torch.manual_seed(config.ppo.seed % 2**64)  # torch takes no larger ones
     options = baseline_options(config.network, _with_size(config))
     try:
         return getattr(baselines, config.network)(*spaces, **options.to_dict())

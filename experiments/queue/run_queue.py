@@ -22,6 +22,7 @@ from rich.table import Table
 
 from ...files import replace_file
 from ...trainers import RunLockedError, clock_time, run_lock, say
+from ..arguments import parse
 from ..config import RUN_CONFIG
 from ..config_file import to_yaml
 from ..errors import UserError
@@ -316,12 +317,8 @@ class RunQueue:
     def _games_are_missing(self, job: TrainingJob, folder: Path) -> bool:
         if job.evaluation is None:
             return False
-        flags = job.evaluation
-        plan = make_plan(
-            MicroRTSEvalArguments(
-                folder, games=flags.games, fast=not flags.all_bots, max_steps=flags.max_steps
-            )
-        )
+        words = [str(folder), *job.evaluation.words()]
+        plan = make_plan(parse(MicroRTSEvalArguments, "eval microrts", words))
         return bool(plan.results().missing(plan.jobs))
 
     def _wait_for_others(self, job: TrainingJob) -> None:

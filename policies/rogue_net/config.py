@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Literal, TypeVar
 
+from ...envs.errors import one_of
 from ...suggestions import unknown
 
 Engine = Literal["auto", "fused", "torch", "graphs"]
@@ -65,11 +66,6 @@ def _distinct(name: str, values: Sequence[Any]) -> None:
         raise ValueError(f"{name}: expected each once, got {repeated[0]!r} more than once")
 
 
-def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
-    if value not in allowed:
-        raise ValueError(f"{name}: expected one of {', '.join(map(repr, allowed))}, got {value!r}")
-
-
 def engine_of(options: Mapping[str, Any]) -> Engine:
     """Return the engine that options ask for, which may name it as `attention`, as version 0.1 did."""
     engine, attention = options.get("engine", "auto"), options.get("attention", "auto")
@@ -80,7 +76,7 @@ def engine_of(options: Mapping[str, Any]) -> Engine:
 
 def retire_attention(config: Any) -> None:
     """Set `attention`, an option of version 0.1, to "auto"; warn if it was another one."""
-    _one_of("attention", config.attention, ("auto", "numba", "sorted", "padded"))
+    one_of("attention", config.attention, ("auto", "numba", "sorted", "padded"))
     if config.attention != "auto":
         warnings.warn(
             f"attention={config.attention!r} is deprecated: there is one implementation. Remove the option;"
@@ -219,7 +215,7 @@ class RelativePosition:
         if not self.position:
             raise ValueError("relative_position: position: expected at least one feature, got none")
         _distinct("relative_position: position", self.position)
-        _one_of("value_gate", self.value_gate, ("linear", "relu", "gelu", "sigmoid", None))
+        one_of("value_gate", self.value_gate, ("linear", "relu", "gelu", "sigmoid", None))
         wanted = (
             2 if self.radial and self.distance else 1 if self.radial or self.distance else len(self.position)
         )
@@ -308,10 +304,10 @@ class RogueNetConfig:
         if self.attention == "fused":  # as it was called before the heads were fused as well
             object.__setattr__(self, "attention", "auto")
         retire_attention(self)
-        _one_of("engine", self.engine, ("auto", "fused", "torch", "graphs"))
-        _one_of("pooling", self.pooling, (None, "mean", "max", "meanmax"))
-        _one_of("composite", self.composite, ("used", "all"))
-        _one_of("global_features", self.global_features, ("entity", "concat"))
+        one_of("engine", self.engine, ("auto", "fused", "torch", "graphs"))
+        one_of("pooling", self.pooling, (None, "mean", "max", "meanmax"))
+        one_of("composite", self.composite, ("used", "all"))
+        one_of("global_features", self.global_features, ("entity", "concat"))
         _typed(self, bool, "squash", "separate_value_net")
         _typed(self, (int, float), "log_std_init")
         self._check_sizes()
