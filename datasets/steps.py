@@ -161,7 +161,7 @@ def not_finite(steps: Steps) -> str | None:
             continue
         row = int(np.argwhere(~finite)[0, 0])
         if isinstance(column, RaggedArray):
-            row = int(np.searchsorted(column.offsets, row, side="right")) - 1
+            row = column.sequence_of(row)
         return f"step {row}: column {name!r}: expected finite numbers, got {values[~finite][0]}"
     return None
 

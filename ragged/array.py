@@ -197,6 +197,10 @@ class RaggedArray:
         index_kernels.fill_sequence_indices(self.offsets, indices)  # half the time of np.repeat
         return indices
 
+    def sequence_of(self, item: int) -> int:
+        """The sequence to which one item belongs."""
+        return int(np.searchsorted(self.offsets, item, side="right")) - 1
+
     def item_indices(self) -> NDArray[np.int64]:
         """For each item its position within its sequence (N,)."""
         indices = np.empty(self.num_items, np.int64)

@@ -41,10 +41,6 @@ class ActionMask:
             function(self.actors), function(self.mask), None if self.actees is None else function(self.actees)
         )
 
-    def step_of(self, row: int) -> int:
-        """The step of the actor in `row` of the flat list of actors."""
-        return int(np.searchsorted(self.actors.offsets, row, side="right")) - 1
-
 
 def stack_ragged(parts: Sequence[NDArray[Any]], dtype: Any, inner_shape: tuple[int, ...] = ()) -> RaggedArray:
     """Checked arrays (n_b, *inner) as one ragged array; dtypes are converted once for all of them."""

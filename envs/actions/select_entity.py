@@ -83,7 +83,7 @@ class SelectEntity(ActionSpace):
 
     def explain(self, item: Any, part: ActionMask, row: int, entity: Callable[[int], str]) -> str:
         assert part.actees is not None
-        step = part.step_of(row)
+        step = part.actors.sequence_of(row)
         actees = part.actees[step]
         flags = part.mask[step].reshape(-1, len(actees))[row - part.actors.offsets[step]]
         allowed = ", ".join(f"{i} ({entity(int(i))})" for i in actees[flags])

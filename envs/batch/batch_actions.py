@@ -43,7 +43,7 @@ def sample_actions(
         if found:
             row, problem = found
             raise ObservationError(
-                f"env {part.step_of(row)}: action {name!r}: the mask of an actor: {problem}"
+                f"env {part.actors.sequence_of(row)}: action {name!r}: the mask of an actor: {problem}"
             )
         actions[name] = part.actors.with_values(action.draw(part, rng))
     return actions
@@ -184,7 +184,7 @@ def _check_closely(
     item = action.first_illegal(given.values, part)
     if item == LEGAL:
         return
-    step = int(steps[part.step_of(item)])
+    step = int(steps[part.actors.sequence_of(item)])
     problem = action.explain(given.values[item], part, item, lambda index: words.entity(step, index))
     if not action.is_global:
         problem = f"{words.actor(step, int(part.actors.values[item]))}: {problem}"

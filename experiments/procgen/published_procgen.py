@@ -37,7 +37,7 @@ IMPALA_STEPS: tuple[int, ...] = tuple(_FILE["impala_steps"])
 #: The steps before each of them over which returns are averaged.
 IMPALA_WINDOW: int = _FILE["impala_window"]
 #: Mean normalized return over the 16 games, by steps, from returns that were not rounded.
-IMPALA_MEAN_NORMALISED: Mapping[int, float] = _FILE["impala_mean_normalised"]
+IMPALA_MEAN_NORMALIZED: Mapping[int, float] = _FILE["impala_mean_normalized"]
 #: Minimal and maximal return of each game: what normalizes to 0 and to 1.
 RANGES: Mapping[Mode, Mapping[str, tuple[float, float]]] = {
     mode: {game: (low, high) for game, (low, high) in ranges.items()}
@@ -83,7 +83,7 @@ def impala_return(game: str, steps: int) -> Reference | None:
     return Reference(value, steps not in PUBLISHED_PROCGEN[game].impala)
 
 
-def normalise(game: str, returns: ArrayLike, mode: Mode = "easy") -> NDArray[np.float64]:
+def normalize(game: str, returns: ArrayLike, mode: Mode = "easy") -> NDArray[np.float64]:
     """Returns of `game`, any shape, with its range of `mode` mapped to 0 and 1; not clipped.
 
     Raises:

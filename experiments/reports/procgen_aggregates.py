@@ -13,14 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..network_options import network_title
 from ..procgen.published_procgen import (
-    IMPALA_MEAN_NORMALISED,
+    IMPALA_MEAN_NORMALIZED,
     IMPALA_STEPS,
     PROCGEN_SOURCES,
     PUBLISHED_PROCGEN,
     RANGES,
     Mode,
     impala_return,
-    normalise,
+    normalize,
 )
 from ..statistics.aggregates import LEAST_RUNS, Metric, bootstrap, improvements
 from ..statistics.curves import Curve, MeanCurve, aggregate_curve
@@ -66,10 +66,10 @@ def game_of(run: MeasuredRun) -> ComparedGame:
     return ComparedGame(name, known, everything)
 
 
-def normalised_returns(run: MeasuredRun, returns: ArrayLike) -> NDArray[np.float64] | None:
+def normalized_returns(run: MeasuredRun, returns: ArrayLike) -> NDArray[np.float64] | None:
     """`returns` of a run, normalized by the ranges of its own game and mode; None where there are none."""
     game = game_of(run)
-    return None if game.mode is None else normalise(game.name, returns, game.mode)
+    return None if game.mode is None else normalize(game.name, returns, game.mode)
 
 
 def common_game(runs: Sequence[MeasuredRun]) -> ComparedGame:
@@ -85,7 +85,7 @@ def scores_at(step: int, table: RunTable, network: str) -> GameScores:
         for run in networks.get(network, ()):
             if not run.reached(step):
                 continue
-            score = normalised_returns(run, run.return_at(step))
+            score = normalized_returns(run, run.return_at(step))
             if score is not None:
                 scores.setdefault(case, []).append(float(score))
     return scores
@@ -98,14 +98,14 @@ def published_mean(step: int, games: Sequence[ComparedGame]) -> float | None:
     returns that were not rounded, where that is known.
     """
     names = {game.name for game in games if game.is_published}
-    if step in IMPALA_MEAN_NORMALISED and names == set(PUBLISHED_PROCGEN):
-        return IMPALA_MEAN_NORMALISED[step]
+    if step in IMPALA_MEAN_NORMALIZED and names == set(PUBLISHED_PROCGEN):
+        return IMPALA_MEAN_NORMALIZED[step]
     values = []
     for game in games:
         found = impala_return(game.name, step) if game.is_published else None
         if found is None:
             return None
-        values.append(float(normalise(game.name, found.value)))
+        values.append(float(normalize(game.name, found.value)))
     return float(np.mean(values))
 
 
@@ -127,7 +127,7 @@ def aggregate_rows(table: RunTable) -> list[dict[str, Any]]:
                 row |= interval_values(metric, bootstrap(scores, metric, resamples=RESAMPLES))
             games = [common_game(table[case][network]) for case in scores]
             row["published_mean"] = published_mean(step, games)
-            row["published_mean_16"] = IMPALA_MEAN_NORMALISED[step]
+            row["published_mean_16"] = IMPALA_MEAN_NORMALIZED[step]
             row["names"] = " ".join(scores)
             rows.append(row)
     return rows
@@ -202,7 +202,7 @@ def _runs_as_far(table: RunTable, network: str, cases: Sequence[str]) -> dict[st
 def _aggregate(runs: Mapping[str, Sequence[MeasuredRun]]) -> MeanCurve:
     curves = {}
     for case, own in runs.items():
-        scores = [(run.returns.steps, normalised_returns(run, run.returns.values)) for run in own]
+        scores = [(run.returns.steps, normalized_returns(run, run.returns.values)) for run in own]
         curves[case] = [Curve(steps, values) for steps, values in scores if values is not None]
     everything = [run for own in runs.values() for run in own]
     shortest = min((run.returns for run in everything), key=lambda curve: int(curve.steps[-1]))

@@ -16,7 +16,7 @@ from ..procgen.published_procgen import (
     PROCGEN_SOURCES,
     PUBLISHED_PROCGEN,
     impala_return,
-    normalise,
+    normalize,
 )
 from .document import Document, Picture, ReportColumn, ReportTable, Section, counted, range_values
 from .measured_runs import (
@@ -41,7 +41,7 @@ from .procgen_aggregates import (
     game_of,
     headlines,
     names_of,
-    normalised_returns,
+    normalized_returns,
 )
 
 _RANDOM_SOURCE = PROCGEN_SOURCES["lapo"].partition(";")[0]
@@ -172,7 +172,7 @@ def _game_row(case: str, network: str, runs: Sequence[MeasuredRun]) -> dict[str,
     ended = [run for run in runs if run.has_returns]
     finals = [run.final() for run in ended]
     row |= range_values("return", finals)
-    scores = [normalised_returns(run, final) for run, final in zip(ended, finals, strict=True)]
+    scores = [normalized_returns(run, final) for run, final in zip(ended, finals, strict=True)]
     row |= range_values("normalised", [float(score) for score in scores if score is not None])
     found = [
         impala_return(game.name, _steps_meant(run)) if game_of(run).is_published else None for run in ended
@@ -181,7 +181,7 @@ def _game_row(case: str, network: str, runs: Sequence[MeasuredRun]) -> dict[str,
     row["published"] = float(np.mean([beside.value for _, beside in pairs])) if pairs else None
     row["published_interpolated"] = any(beside.is_interpolated for _, beside in pairs) if pairs else None
     row["published_normalised"] = (
-        float(normalise(game.name, row["published"])) if row["published"] is not None else None
+        float(normalize(game.name, row["published"])) if row["published"] is not None else None
     )
     row |= range_values("difference", [final - beside.value for final, beside in pairs])
     row["random"] = PUBLISHED_PROCGEN[game.name].random if game.is_published else None

@@ -11,7 +11,7 @@ import numpy as np
 from ..background_evaluation import EVAL_RETURN
 from ..config import TrainConfig
 from ..errors import UserError
-from ..procgen import IMPALA_WINDOW, normalise
+from ..procgen import IMPALA_WINDOW, normalize
 from ..queue import TrainingJob, last_metrics
 from ..statistics import RETURN, read_curve
 from .settings import SearchSettings, case_of, mode_of
@@ -41,7 +41,7 @@ def scored(settings: SearchSettings, job: TrainingJob, value: float) -> float:
         return value
     mode = mode_of(job.config, job.config.env.id)
     assert mode is not None  # see SearchSettings
-    return float(normalise(case_of(job.config.env.id), value, mode))
+    return float(normalize(case_of(job.config.env.id), value, mode))
 
 
 def _result(job: TrainingJob, directory: Path) -> float:

@@ -122,15 +122,11 @@ def _translate(
     return result
 
 
-def _heading(config: Translation) -> tuple[str, ...]:
-    return config.rotation_vector or ((config.rotation_angle,) if config.rotation_angle else ())
-
-
 def _rotation(graph: Graph, config: Translation, own: tuple[str, ...], reference: Value) -> Value | None:
     """Return the matrix (2, 2) that turns rows by minus the reference's heading."""
-    if not _heading(config):
+    if not config.heading:
         return None
-    heading = graph.reduce("Sum", graph.columns(reference, _places(own, _heading(config))), 0)
+    heading = graph.reduce("Sum", graph.columns(reference, _places(own, config.heading)), 0)
     if config.rotation_angle:
         cosine, sine = graph.add("Cos", heading), graph.add("Sin", heading)  # (1, 1)
     else:
@@ -146,7 +142,7 @@ def _rotation(graph: Graph, config: Translation, own: tuple[str, ...], reference
 def _at_origin(graph: Graph, config: Translation, own: tuple[str, ...], reference: Value) -> Value:
     """Set the reference's position and heading to 0, a heading vector to (1, 0)."""
     kept, added = np.ones(len(own), np.float32), np.zeros(len(own), np.float32)
-    kept[_places(own, (*config.position, *_heading(config)))] = 0
+    kept[_places(own, (*config.position, *config.heading))] = 0
     if config.rotation_vector:
         added[own.index(config.rotation_vector[0])] = 1
     return graph.add("Add", graph.add("Mul", reference, kept), added)

@@ -53,7 +53,7 @@ def places_of(
 ) -> PlaceValues:
     """Return where each row is, from raw (translated) features."""
     positions, headings, kinds, known = [], [], [], []
-    heading = config.rotation_vector or ((config.rotation_angle,) if config.rotation_angle else ())
+    heading = config.heading
     for kind, (name, values) in enumerate(features.items()):
         own = names[name]
         knows = name not in (*config.exclude, GLOBAL) and all(f in own for f in config.position)

@@ -28,11 +28,6 @@ class Drawn(NamedTuple):
     raw: NDArray[Any] | None = None
 
 
-def step_of(offsets: NDArray[np.int64], item: int) -> int:
-    """Return the step that an item belongs to."""
-    return int(np.searchsorted(offsets, item, "right")) - 1
-
-
 def actor_rows(
     name: str, of_step: bool, rows: RowLayout, mask: ActionMask, columns: int
 ) -> NDArray[np.int64]:
@@ -99,13 +94,13 @@ def items_of(name: str, actions: Mapping[str, RaggedArray], actors: RaggedArray)
 
 def nothing_allowed(name: str, what: str, actors: RaggedArray, actor: int) -> ValueError:
     """Return the error that the mask allows `actor` no choice or no entity, as `what` says."""
-    step = step_of(actors.offsets, actor)
+    step = actors.sequence_of(actor)
     return ValueError(f"action {name!r}: step {step}: the mask allows an actor no {what}")
 
 
 def not_selectable(name: str, choices: RaggedArray, actor: int) -> ValueError:
     """Return the error that an actor selected a masked entity."""
-    step = step_of(choices.offsets, actor)
+    step = choices.sequence_of(actor)
     return ValueError(f"action {name!r}: step {step}: entity {choices.values[actor]} may not be selected")
 
 
@@ -115,7 +110,7 @@ def no_component(name: str, action: MultiCategorical, mask: RaggedArray, actor: 
         action.one_step(np.zeros(1, np.int64), mask.values[actor : actor + 1])
     )
     assert problem is not None
-    step = step_of(mask.offsets, actor)
+    step = mask.sequence_of(actor)
     return ValueError(f"action {name!r}: step {step}: the mask of an actor: {problem[1]}")
 
 
@@ -130,7 +125,7 @@ def check_choices(name: str, choices: RaggedArray, allowed: NDArray[np.bool_]) -
     ok &= allowed[np.arange(len(chosen)), np.where(ok, chosen, 0)]
     if not ok.all():
         actor = int(np.argmin(ok))
-        step = step_of(choices.offsets, actor)
+        step = choices.sequence_of(actor)
         raise ValueError(f"action {name!r}: step {step}: choice {chosen[actor]} is not allowed")
 
 
@@ -147,14 +142,14 @@ def check_components(
     if not legal.all():
         actor = int(legal.all(1).argmin())
         problem = action.illegal_in_words(actions.values[actor], allowed[actor])
-        raise ValueError(f"action {name!r}: step {step_of(actions.offsets, actor)}: {problem}")
+        raise ValueError(f"action {name!r}: step {actions.sequence_of(actor)}: {problem}")
     if counts_all:
         flags = np.take_along_axis(allowed, actions.values + action.offsets[:-1], 1)
         barred = np.argwhere(~flags & action.allows_something(allowed))
         if len(barred):
             actor, m = (int(place) for place in barred[0])
             raise ValueError(
-                f"action {name!r}: step {step_of(actions.offsets, actor)}: component"
+                f"action {name!r}: step {actions.sequence_of(actor)}: component"
                 f" {action.names[m]!r}: {actions.values[actor, m]} is not allowed (with composite='all' every"
                 " component counts for every kind)"
             )

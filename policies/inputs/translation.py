@@ -37,10 +37,7 @@ class Translator:
                 f" {', '.join(entities)}"
             )
         reference = entities[config.reference]
-        heading = (
-            *(config.rotation_vector or ()),
-            *((config.rotation_angle,) if config.rotation_angle else ()),
-        )
+        heading = config.heading
         known = {feature: column for column, feature in enumerate(reference)}
         for feature in (*config.position, *heading):
             if feature not in known:

@@ -95,17 +95,27 @@ def _typed(config: Any, kind: type | tuple[type, ...], *names: str, place: str =
             raise TypeError(f"{place}{name}: expected {wanted}, got {value!r}")
 
 
-def _one_rotation(config: Any) -> None:
-    if config.rotation_vector is not None and len(config.rotation_vector) != 2:
-        raise ValueError(
-            f"rotation_vector: expected two features (cosine, sine), got {config.rotation_vector}"
-        )
-    if config.rotation_vector is not None and config.rotation_angle is not None:
-        raise ValueError("rotation: expected rotation_vector or rotation_angle, got both")
+class _Rotated:
+    """Options with a heading, given by the names of two features or of one."""
+
+    rotation_vector: tuple[str, ...] | None
+    rotation_angle: str | None
+
+    @property
+    def heading(self) -> tuple[str, ...]:
+        """The names of the features that hold the heading; none without a rotation."""
+        return self.rotation_vector or ((self.rotation_angle,) if self.rotation_angle else ())
+
+    def _check_rotation(self) -> None:
+        vector = self.rotation_vector
+        if vector is not None and len(vector) != 2:
+            raise ValueError(f"rotation_vector: expected two features (cosine, sine), got {vector}")
+        if vector is not None and self.rotation_angle is not None:
+            raise ValueError("rotation: expected rotation_vector or rotation_angle, got both")
 
 
 @dataclass(frozen=True)
-class Translation:
+class Translation(_Rotated):
     """Positions as seen from one entity: subtract its position and, if asked, turn by its heading."""
 
     reference: str
@@ -125,11 +135,11 @@ class Translation:
     def __post_init__(self) -> None:
         _tuples("translation", self, "position", "rotation_vector")
         _typed(self, bool, "add_distance", "keep_reference", place="translation: ")
-        _one_rotation(self)
+        self._check_rotation()
         if not self.position:
             raise ValueError("translation: position: expected at least one feature, got none")
         _distinct("translation: position", self.position)
-        if (self.rotation_vector or self.rotation_angle) and len(self.position) != 2:
+        if self.heading and len(self.position) != 2:
             raise ValueError(
                 f"translation: position: expected two features for a rotation, got {self.position}"
             )
@@ -171,7 +181,7 @@ class FourierFeatures:
 
 
 @dataclass(frozen=True)
-class RelativePosition:
+class RelativePosition(_Rotated):
     """Attention that knows where the other entity is: learned keys and values per relative position.
 
     By default buckets form a grid of 2 extent + 1 per axis; `radial` makes buckets of angles, `distance` of
@@ -211,7 +221,7 @@ class RelativePosition:
         _tuples(place, self, "extent", "position", "exclude", "rotation_vector")
         _typed(self, (int, float), "scale", place=f"{place}: ")
         _typed(self, bool, "per_entity_values", "per_entity_projections", *flags, place=f"{place}: ")
-        _one_rotation(self)
+        self._check_rotation()
         if not self.position:
             raise ValueError("relative_position: position: expected at least one feature, got none")
         _distinct("relative_position: position", self.position)

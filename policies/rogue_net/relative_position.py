@@ -62,10 +62,7 @@ class RelativeEncoding(nn.Module):
             raise ValueError(
                 f"relative_position: no entity type has the features {', '.join(config.position)}"
             )
-        heading = (
-            *(config.rotation_vector or ()),
-            *((config.rotation_angle,) if config.rotation_angle else ()),
-        )
+        heading = config.heading
         self._heading = {
             name: [names.index(f) for f in heading]
             for name, names in features.items()

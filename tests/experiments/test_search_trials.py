@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from entitize.adapters.procgen import GAMES
 from entitize.experiments import TrainConfig, UserError
-from entitize.experiments.procgen import normalise
+from entitize.experiments.procgen import normalize
 from entitize.experiments.queue import TrainingJob
 from entitize.experiments.search import (
     REPORTS,
@@ -94,7 +94,7 @@ def test_returns_of_several_games_are_normalized(tmp_path: Path) -> None:
     chosen = settings(games=tuple(f"Procgen/{game}" for game in games))
     for value, job in zip((5.0, 3.0), chosen.jobs(0, {}), strict=True):
         write(tmp_path, job, {1000: value})
-    expected = (normalise(games[0], 5.0) + normalise(games[1], 3.0)) / 2
+    expected = (normalize(games[0], 5.0) + normalize(games[1], 3.0)) / 2
     assert math.isclose(objective_of(chosen, chosen.jobs(0, {}), tmp_path), expected)
 
 

@@ -41,7 +41,7 @@ def test_a_small_spread_far_from_the_first_rows_keeps_its_digits():
     np.testing.assert_allclose(norm.squares_sum / (len(whole) - 1), whole.var(0, ddof=1), rtol=1e-10)
 
 
-def test_normalised_rows_have_mean_zero_and_deviation_one_and_are_clipped():
+def test_normalized_rows_have_mean_zero_and_deviation_one_and_are_clipped():
     rows = np.random.default_rng(0).standard_normal((5000, 2)).astype(np.float32) * [3, 0.01] + [50, -2]
     rows = rows.astype(np.float32)
     norm = InputNorm(2)
@@ -95,7 +95,7 @@ def test_only_update_normalization_moves_the_statistics(make_space, random_batch
 
 @pytest.mark.parametrize("options", [{}, {"global_features": "concat"}])
 def test_batches_move_the_statistics_as_numpy_does_in_float64(make_space, random_batch, make_net, options):
-    """The reference copies all rows that the network normalises, and the statistics copy none."""
+    """The reference copies all rows that the network normalizes, and the statistics copy none."""
     space = make_space()
     batches = [random_batch(space, seed=seed) for seed in range(4)]
     net = make_net(space, batches[0], **options)

@@ -210,7 +210,7 @@ def test_environments_that_are_not_padded_are_refused(make: Callable[[], Any]) -
         PPO("MlpPolicy", make(), policy_kwargs=kwargs())
 
 
-def test_normalised_observations_are_refused_and_normalised_rewards_fine() -> None:
+def test_normalized_observations_are_refused_and_normalized_rewards_fine() -> None:
     make = partial(PPO, "MultiInputPolicy", policy_kwargs=kwargs(), n_steps=8, batch_size=8, n_epochs=1)
     with raises(ValueError, "'presence/", 0, 1, "VecNormalize(norm_obs=False)"):
         make(VecNormalize(crowd())).learn(24)

@@ -105,7 +105,9 @@ def test_gather_does_not_take_a_mask_for_indices(three: RaggedArray) -> None:
 @given(data=st.data())
 def test_indices_say_where_each_item_is(cases: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases())
-    assert array.sequence_indices().tolist() == [b for b, s in enumerate(sequences) for _ in s]
+    of_items = [b for b, s in enumerate(sequences) for _ in s]
+    assert array.sequence_indices().tolist() == of_items
+    assert [array.sequence_of(item) for item in range(array.num_items)] == of_items
     assert array.item_indices().tolist() == [i for s in sequences for i in range(len(s))]
 
 

@@ -212,7 +212,7 @@ def test_an_engine_that_resets_by_itself_is_refused_with_a_way_out() -> None:
             assert PPO(net, single, PPOConfig(num_steps=2)).collect().values.shape == (4,)
 
 
-def test_rewards_that_gymnasium_normalises_are_scaled_by_the_returns_of_each_lane_s_own_episodes() -> None:
+def test_rewards_that_gymnasium_normalizes_are_scaled_by_the_returns_of_each_lane_s_own_episodes() -> None:
     """CartPole's lanes end at different times; the running returns of the others must go on."""
     gamma, options = 0.9, {"autoreset_mode": AutoresetMode.SAME_STEP}
     made = gymnasium.make_vec("CartPole-v1", 4, "sync", vector_kwargs=options)

@@ -90,11 +90,11 @@ def test_idle_steps_count_nowhere(toy_policy: Any, waiting_venv: Any) -> None:
             return super().evaluate(batch, actions)
 
         def update_normalization(self, batch: Any) -> None:
-            normalised.append(len(batch))
+            normalized.append(len(batch))
             super().update_normalization(batch)
 
     sizes: list[int] = []
-    normalised: list[int] = []
+    normalized: list[int] = []
     trainer = PPO(Counting(), waiting_venv(4), CONFIG)
     samples = trainer.collect()
     metrics = trainer.update()
@@ -102,7 +102,7 @@ def test_idle_steps_count_nowhere(toy_policy: Any, waiting_venv: Any) -> None:
     assert trainer.step == active < 36
     assert sum(sizes) == CONFIG.update_epochs * active
     assert max(sizes) - min(sizes) <= 1 and max(sizes) <= CONFIG.minibatch_size
-    assert normalised == [int((~waiting_idle(waiting_venv)).sum()), active]
+    assert normalized == [int((~waiting_idle(waiting_venv)).sum()), active]
     assert metrics["losses/approx_kl"] < 0.1
     whole = trainer.train(100)
     assert trainer.step >= 100 and whole["charts/SPS"] > 0

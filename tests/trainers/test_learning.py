@@ -14,7 +14,7 @@ GAMES = {
     "entitize/MaskedBandit-v0": PPOConfig(
         total_timesteps=16_384, num_steps=8, minibatch_size=256, learning_rate=0.005
     ),
-    # Once every answer is right, normalised advantages are noise blown up to size 1; hence norm_adv=False.
+    # Once every answer is right, normalized advantages are noise blown up to size 1; hence norm_adv=False.
     "entitize/Xor-v0": PPOConfig(
         total_timesteps=32_768, num_steps=16, minibatch_size=512, learning_rate=0.01,
         update_epochs=4, ent_coef=0.05, norm_adv=False,

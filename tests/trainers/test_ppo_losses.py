@@ -207,9 +207,9 @@ def without_actors(batch: EntityBatch) -> EntityBatch:
     )
 
 
-def test_normalised_advantages_have_mean_0_and_deviation_1(samples: Samples) -> None:
-    normalised = normalize_advantages(samples)
-    assert normalised.advantages.mean() == pytest.approx(0, abs=1e-12)
-    assert normalised.advantages.std(ddof=1) == pytest.approx(1, abs=1e-6)
+def test_normalized_advantages_have_mean_0_and_deviation_1(samples: Samples) -> None:
+    normalized = normalize_advantages(samples)
+    assert normalized.advantages.mean() == pytest.approx(0, abs=1e-12)
+    assert normalized.advantages.std(ddof=1) == pytest.approx(1, abs=1e-6)
     assert samples.advantages.mean() != pytest.approx(0, abs=1e-3), "the original must stay as it was"
     assert normalize_advantages(samples.gather([3])).advantages.tolist() == [0]

@@ -1,4 +1,4 @@
-"""Normalised rewards: against VecNormalize and NormalizeReward, over idle lanes, and in runs that go on."""
+"""Normalized rewards: against VecNormalize and NormalizeReward, over idle lanes, and in runs that go on."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_step_at_which_a_lane_is_idle_is_none() -> None:
     assert normalizer.deviation == pytest.approx(deviation, rel=1e-4)
 
 
-def test_the_trainer_learns_from_normalised_rewards_and_logs_raw_ones(
+def test_the_trainer_learns_from_normalized_rewards_and_logs_raw_ones(
     toy_policy: Any, waiting_venv: Any
 ) -> None:
     """Lanes are idle at times; what is learned from them is computed here by hand."""

@@ -114,7 +114,7 @@ def check_batch(batch: EntityBatch, num_envs: int | None, lanes: NDArray[np.int6
 
     for name, rows in batch.entities.items():
         for item, column in _not_finite(rows.values):
-            place = place_of(int(np.searchsorted(rows.offsets, item, side="right")) - 1)
+            place = place_of(rows.sequence_of(item))
             value = rows.values[item, column]
             raise NonFiniteError(f"{place}: entity type {name!r}: feature {column} is {value}")
     for row, column in _not_finite(batch.globals):

@@ -1,4 +1,4 @@
-"""The published numbers of Procgen agree with each other, and normalise returns."""
+"""The published numbers of Procgen agree with each other, and normalize returns."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from entitize.adapters.procgen import GAMES
 from entitize.experiments.procgen import (
-    IMPALA_MEAN_NORMALISED,
+    IMPALA_MEAN_NORMALIZED,
     IMPALA_STEPS,
     PROGRAM_EASY_RANGES,
     PUBLISHED_PROCGEN,
     RANGES,
     Reference,
     impala_return,
-    normalise,
+    normalize,
 )
 
 from facts import raises
@@ -25,10 +25,10 @@ def test_they_are_about_the_sixteen_games() -> None:
     assert all(tuple(game.impala) == IMPALA_STEPS for game in PUBLISHED_PROCGEN.values())
 
 
-@pytest.mark.parametrize("step", IMPALA_MEAN_NORMALISED)
+@pytest.mark.parametrize("step", IMPALA_MEAN_NORMALIZED)
 def test_the_games_make_the_published_mean(step: int) -> None:
-    mean = np.mean([normalise(name, game.impala[step]) for name, game in PUBLISHED_PROCGEN.items()])
-    assert mean == pytest.approx(IMPALA_MEAN_NORMALISED[step], abs=0.003)  # returns are rounded to 0.1
+    mean = np.mean([normalize(name, game.impala[step]) for name, game in PUBLISHED_PROCGEN.items()])
+    assert mean == pytest.approx(IMPALA_MEAN_NORMALIZED[step], abs=0.003)  # returns are rounded to 0.1
 
 
 def test_returns_between_published_points_are_interpolated() -> None:
@@ -49,7 +49,7 @@ def test_lines_past_a_point_are_on_average_too_low(step: int) -> None:
     too_low = []
     for name, game in PUBLISHED_PROCGEN.items():
         line = np.interp(step, ends, [game.impala[end] for end in ends])
-        too_low.append(normalise(name, game.impala[step]) - normalise(name, line))
+        too_low.append(normalize(name, game.impala[step]) - normalize(name, line))
     assert np.mean(too_low) > 0.01
 
 
@@ -60,13 +60,13 @@ def test_impala_learns_and_experts_are_no_worse_than_random() -> None:
 
 
 def test_ranges_map_to_zero_and_one() -> None:
-    np.testing.assert_allclose(normalise("fruitbot", [[-1.5, 32.4], [15.45, 49.35]]), [[0, 1], [0.5, 1.5]])
-    np.testing.assert_allclose(normalise("fruitbot", [-0.5, 27.2], "hard"), [0, 1])
+    np.testing.assert_allclose(normalize("fruitbot", [[-1.5, 32.4], [15.45, 49.35]]), [[0, 1], [0.5, 1.5]])
+    np.testing.assert_allclose(normalize("fruitbot", [-0.5, 27.2], "hard"), [0, 1])
     assert all(low < high for ranges in RANGES.values() for low, high in ranges.values())
 
 
 def test_what_has_no_range() -> None:
     with raises(ValueError, "'pong'", "bigfish, bossfight"):
-        normalise("pong", 1.0)
+        normalize("pong", 1.0)
     with raises(ValueError, "easy, hard", "'extreme'"):
-        normalise("maze", 1.0, "extreme")  # type: ignore[arg-type]
+        normalize("maze", 1.0, "extreme")  # type: ignore[arg-type]

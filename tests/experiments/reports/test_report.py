@@ -23,7 +23,7 @@ import yaml
 from entitize.cli import write_report
 from entitize.envs import sample_actions
 from entitize.experiments import EnvConfig, TrainConfig, UserError, to_yaml
-from entitize.experiments.procgen import IMPALA_MEAN_NORMALISED, IMPALA_STEPS
+from entitize.experiments.procgen import IMPALA_MEAN_NORMALIZED, IMPALA_STEPS
 from entitize.experiments.queue import read_runs
 from entitize.experiments.reports import (
     MILESTONES,
@@ -248,7 +248,7 @@ class TestProcgen:
 
 
 def test_published_runs_are_known_where_runs_are_compared() -> None:
-    assert set(MILESTONES) == set(IMPALA_MEAN_NORMALISED) <= set(IMPALA_STEPS)
+    assert set(MILESTONES) == set(IMPALA_MEAN_NORMALIZED) <= set(IMPALA_STEPS)
 
 
 def test_what_is_between_published_points_is_marked(tmp_path: Path, no_environments: None) -> None:
