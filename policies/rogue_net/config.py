@@ -324,10 +324,7 @@ class RogueNetConfig:
         if not math.isfinite(self.log_std_init):
             raise ValueError(f"log_std_init: expected a finite number, got {self.log_std_init}")
         if self.pooling and self.relative_position:
-            raise ValueError(
-                "pooling: expected None with relative_position, which is a part of attention, got"
-                f" {self.pooling!r}. Give one of them."
-            )
+            raise ValueError(f"pooling: expected None with relative_position, got {self.pooling!r}: use one")
 
     def _check_sizes(self) -> None:
         least = {"d_model": 1, "n_head": 1, "d_qk": 1, "n_layer": 0}
