@@ -73,5 +73,5 @@ def test_reference_features_have_them_only_where_asked_for(distances, expected):
 def test_pixels_and_what_is_no_choice_are_refused():
     with raises(ValueError, "features='pixels'", "distances"):
         ez.procgen.ViewOptions("pixels", distances=True)
-    with raises(ValueError, "distances", None, False, True, "'far'"):
+    with raises(TypeError, "distances", None, False, True, "'far'"):
         ez.procgen.ViewOptions(distances="far")
