@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any, NamedTuple
 
 import ale_py
@@ -15,6 +16,8 @@ from .options import AtariOptions
 
 #: The controller at rest.
 NOOP = "NOOP"
+#: The chance at most that the emulator has not taken an action that is repeated so that it does.
+_MISSED = 1e-12
 
 
 class ConsoleStep(NamedTuple):
@@ -69,6 +72,7 @@ class Console:
         self._is_loaded = False
         self._has_next_life = False  # an episode has ended, but not its game
         self._is_restored = False  # no frame has been drawn since
+        self._held = 0  # the last action
         self.ale = _emulator()
         self.ale.setFloat("repeat_action_probability", options.repeat_action_probability)
         if options.max_num_frames_per_episode is not None:
@@ -85,7 +89,7 @@ class Console:
             self.ale.reset_game()
         elif not self._has_next_life:
             self.ale.reset_game()
-        self._has_next_life = self._is_restored = False
+        self._has_next_life, self._is_restored, self._held = False, False, 0
         if self._options.noop_max:
             for _ in range(int(self._random.integers(1, self._options.noop_max + 1))):
                 self.ale.act(0)
@@ -112,7 +116,7 @@ class Console:
         reward = 0
         for _ in range(count):
             reward += ale.act(action)
-        self._is_restored = False
+        self._is_restored, self._held = False, action
         terminated = ale.game_over(with_truncation=False)
         lives = ale.lives()
         truncated = ale.game_truncated() and not terminated
@@ -130,19 +134,34 @@ class Console:
         state = ale.cloneState(include_rng=True)
         ale.act(0)
         frame = ale.getScreenRGB()
-        ale.restoreState(state)
+        self._go_back(state)
         return frame
 
-    def get_state(self) -> tuple[bytes, NDArray[np.uint64]]:
-        """Return the emulator's state with its random numbers, and the state of the console's own (6,)."""
+    def _go_back(self, state: ale_py.ALEState) -> None:
+        """Restore a state, and the action that the emulator holds, which is no part of it.
+
+        With `repeat_action_probability` a frame may repeat it. The one before the last step's, which is still
+        held where that step repeated it in all its frames, is not known.
+        """
+        probability = self._options.repeat_action_probability
+        if 0 < probability < 1:
+            self.ale.reset_game()
+            for _ in range(math.ceil(math.log(_MISSED, probability))):
+                self.ale.act(self._held)
+        self.ale.restoreState(state)
+
+    def get_state(self) -> tuple[bytes, NDArray[np.uint64], int]:
+        """Return the emulator's state with its random numbers, that of the console's own (6,), and the last
+        action.
+        """
         state: Any = self._random.bit_generator.state
         words = []
         for number in state["state"].values():
             words += [number >> 64, number & (2**64 - 1)]
         numbers = np.array([*words, state["has_uint32"], state["uinteger"]], np.uint64)
-        return self.ale.cloneState(include_rng=True).serialize(), numbers
+        return self.ale.cloneState(include_rng=True).serialize(), numbers, self._held
 
-    def set_state(self, saved: bytes, numbers: NDArray[np.uint64]) -> None:
+    def set_state(self, saved: bytes, numbers: NDArray[np.uint64], held: int) -> None:
         """Go back to what `get_state` returned.
 
         Raises:
@@ -151,9 +170,12 @@ class Console:
         if not self._is_loaded:
             self._load(None)
         try:
-            self.ale.restoreState(ale_py.ALEState(saved))
+            state = ale_py.ALEState(saved)
+            self.ale.restoreState(state)
         except Exception as error:  # of many classes, one of which is SystemError
             raise ValueError(f"state 'emulators': {error}") from error
+        self._held = held
+        self._go_back(state)
         words = [int(word) for word in numbers]
         self._random.bit_generator.state = {
             "bit_generator": "PCG64",

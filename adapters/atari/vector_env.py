@@ -164,9 +164,10 @@ class AtariVectorEnv(EntityVectorEnv):
         self._check_playing("get_state()")
         states = [console.get_state() for console in self.consoles]
         return {
-            "emulators": np.frombuffer(b"".join(saved for saved, _ in states), np.uint8).copy(),
-            "lengths": np.array([len(saved) for saved, _ in states]),
-            "random_state": np.stack([numbers for _, numbers in states]),
+            "emulators": np.frombuffer(b"".join(saved for saved, *_ in states), np.uint8).copy(),
+            "lengths": np.array([len(saved) for saved, *_ in states]),
+            "random_state": np.stack([numbers for _, numbers, _ in states]),
+            "held": np.array([held for *_, held in states]),
             "before": self._before.copy(),
         }
 
@@ -178,9 +179,11 @@ class AtariVectorEnv(EntityVectorEnv):
         """
         self._check_open()
         arrays = {name: np.asarray(array) for name, array in state.items()}
+        arrays.setdefault("held", np.zeros(self.num_envs, np.int64))  # of version 0.1, which did not save it
         own: dict[str, NDArray[Any]] = {
             "lengths": np.zeros(self.num_envs, np.int64),
             "random_state": np.zeros((self.num_envs, 6), np.uint64),
+            "held": np.zeros(self.num_envs, np.int64),
             "before": self._before,
         }
         check_arrays("AtariVectorEnv", own, arrays)
@@ -190,11 +193,14 @@ class AtariVectorEnv(EntityVectorEnv):
             raise ValueError(
                 f"AtariVectorEnv: state 'emulators': expected {stops[-1]} bytes, got {len(saved)}"
             )
+        held = arrays["held"]
+        if (held < 0).any() or (held >= len(legal_actions())).any():
+            raise ValueError(f"AtariVectorEnv: state 'held': expected actions, got {held.tolist()}")
         self._is_playing = False  # until all lanes are restored
-        for console, length, stop, numbers in zip(
-            self.consoles, arrays["lengths"], stops, arrays["random_state"], strict=True
+        for console, length, stop, numbers, action in zip(
+            self.consoles, arrays["lengths"], stops, arrays["random_state"], held.tolist(), strict=True
         ):
-            console.set_state(saved[stop - length : stop], numbers)
+            console.set_state(saved[stop - length : stop], numbers, action)
         self._read_memory()
         self._before = arrays["before"].copy()
         self._is_playing = True

@@ -137,11 +137,13 @@ def test_a_single_environment_goes_on_with_the_next_life() -> None:
     env.close()
 
 
-def test_a_saved_state_goes_on_alike() -> None:
-    options: dict[str, Any] = {"noop_max": 30, "frameskip": (2, 5), "max_num_frames_per_episode": 200}
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("noop_max", [0, 30])
+def test_a_saved_state_goes_on_alike(noop_max: int, seed: int) -> None:
+    options: dict[str, Any] = {"frameskip": (4, 7), "max_num_frames_per_episode": 200, "noop_max": noop_max}
     with ez.make_vec("Atari/Pong", 2, **options) as venv, ez.make_vec("Atari/Pong", 2, **options) as other:
-        batch, _ = venv.reset(seed=2)
-        venv.action_space.seed(2)
+        batch, _ = venv.reset(seed=seed)
+        venv.action_space.seed(seed)
         for _ in range(30):
             batch, *_ = venv.step(venv.action_space.sample(mask=batch))
         state = venv.get_state()
