@@ -155,8 +155,8 @@ def one_of(where: str, value: Any, known: Iterable[Any]) -> None:
         raise ValueError(f"{where}: expected one of {', '.join(map(repr, known))}, got {value!r}{hint}")
 
 
-def whole_options(options: Any, **ranges: tuple[int, int]) -> None:
-    """Make attributes of a dataclass Python's whole numbers, in `ranges` (least, most).
+def whole_options(options: Any, **ranges: tuple[int, int | None]) -> None:
+    """Make attributes of a dataclass Python's whole numbers, in `ranges` (least, most or None).
 
     None stays where it is the default.
 

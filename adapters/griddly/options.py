@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...envs.errors import MOST_INT, check_flags, whole_number, whole_options
+from ...envs.errors import check_flags, whole_number, whole_options
 from ...suggestions import did_you_mean
 from .rules import Rules
 
@@ -31,7 +31,7 @@ class GriddlyOptions:
     def __post_init__(self) -> None:
         check_flags(self, "masks", "partial_observability")
         if self.max_steps is not None:
-            whole_options(self, max_steps=(1, MOST_INT))
+            whole_options(self, max_steps=(1, None))
         if isinstance(self.exclude, str):
             raise TypeError(f"exclude: expected a list of entity types, got {self.exclude!r}")
         object.__setattr__(self, "exclude", tuple(self.exclude))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...envs.errors import MOST_INT, check_flags, one_of, seconds_or_none, whole_number, whole_options
+from ...envs.errors import check_flags, one_of, seconds_or_none, whole_number, whole_options
 from .java.bots import USUAL_BOT, USUAL_BOT_PARTIAL, check_bot
 from .java.games import GameSetup
 from .java.maps import Map, find_map
@@ -47,7 +47,7 @@ class Options:
         for name, known in choices.items():
             one_of(name, getattr(self, name), known)
         check_flags(self, "limit_is_end", "partial_observability", "mask_reserved")
-        ticks = (1, MOST_INT)
+        ticks = (1, None)
         whole_options(self, max_steps=ticks, frame_skip=ticks, search_iterations=ticks)
         seconds_or_none("bot_timeout", self.bot_timeout)
 

@@ -50,7 +50,7 @@ def export_onnx(source: Any, path: str | os.PathLike[str], opset: int = LEAST_OP
         opset: version of ONNX's operators; 17 is the oldest that has all.
 
     Raises:
-        TypeError: `source` is nothing of these.
+        TypeError: `source` is nothing of these, or `opset` no whole number.
         ValueError: `path` ends otherwise, or there is no such opset.
         CheckpointError: there is no checkpoint, or it is corrupt.
         ExportError: the network has a part that can't be exported, or the file gives other numbers.

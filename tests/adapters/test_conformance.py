@@ -105,16 +105,19 @@ def test_games_in_processes_keep_the_rules(game: str) -> None:
     check(partial(ez.vector.ProcessVectorEnv, lanes, num_workers=1), 10)
 
 
-@pytest.mark.parametrize("module", [module.name for module in pkgutil.iter_modules(games.__path__)])
-def test_a_modules_games_of_several_agents_keep_the_rules(module: str) -> None:
-    found = importlib.import_module(f"{games.__name__}.{module}")
-    for value in vars(found).values():
-        if (
-            inspect.isclass(value)
-            and issubclass(value, ez.pettingzoo.MultiAgentEnv)
-            and not inspect.isabstract(value)
-        ):
-            ez.pettingzoo.check_multi_agent_env(value, 25)
+def test_games_of_several_agents_keep_the_rules() -> None:
+    modules = [
+        importlib.import_module(m.name) for m in pkgutil.walk_packages(games.__path__, f"{games.__name__}.")
+    ]
+    classes = {value for module in modules for value in vars(module).values() if inspect.isclass(value)}
+    found = [
+        kind
+        for kind in classes
+        if issubclass(kind, ez.pettingzoo.MultiAgentEnv) and not inspect.isabstract(kind)
+    ]
+    assert ez.games.MultiSnakeAgents in found
+    for kind in found:
+        ez.pettingzoo.check_multi_agent_env(kind, 25)
 
 
 # -- adapters ------------------------------------------------------------------------------------------------

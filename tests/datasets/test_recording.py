@@ -17,6 +17,7 @@ import pandas
 import polars
 import pyarrow as pa
 import pytest
+import torch
 import yaml
 from entitize.datasets import DatasetError, DatasetWriter, EntityDataset, Recorder
 from entitize.envs import EntityBatch, sample_actions
@@ -400,3 +401,15 @@ def test_folders_of_different_spaces_are_not_read_together(tmp_path: Path) -> No
             writer.append(random_steps(space, 5, 0))
     with pytest.raises(ez.datasets.DatasetError, match="entities alone"):
         EntityDataset(tmp_path / "every kind", tmp_path / "entities alone")
+
+
+def test_the_most_probable_actions_are_recorded_if_asked_for(tmp_path: Path) -> None:
+    venv = ez.make_vec("MultiSnake", num_envs=3)
+    torch.manual_seed(0)
+    net = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1)
+    ez.record(venv, net, tmp_path / "plays", steps=20, seed=5, deterministic=True)
+    dataset = EntityDataset(tmp_path / "plays")
+    steps = dataset.gather(dataset.decisions)
+    expected = net.act(steps.observations, np.random.default_rng(1), deterministic=True).actions["move"]
+    drawn = net.act(steps.observations, np.random.default_rng(1)).actions["move"]
+    assert steps.actions["move"] == expected != drawn

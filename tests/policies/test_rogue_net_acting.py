@@ -224,6 +224,9 @@ def test_dropout_acts_with_gradients_in_training_mode_alone(
         make_net(space, batch, dropout=0.5, relative_position={"extent": [1, 1], "position": ["x", "y"]})
     )
     plain = make_net(space, batch)
+    off = dict.fromkeys(("embedding_dropout", "residual_dropout", "attention_dropout"), 0.0)
+    none = make_net(space, batch, dropout=0.5, **off)
+    assert torch.equal(none.evaluate(batch, actions).values, none.evaluate(batch, actions).values)
     for net in nets:
         assert not torch.equal(net.evaluate(batch, actions).values, net.evaluate(batch, actions).values)
         np.testing.assert_array_equal(net.value(batch), net.value(batch))

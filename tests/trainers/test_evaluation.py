@@ -63,6 +63,15 @@ def test_short_episodes_are_not_favoured() -> None:
     np.testing.assert_array_equal(np.bincount(results.lanes), 20)
 
 
+def test_statistics_are_of_the_last_hundred_episodes() -> None:
+    statistics, returns = EpisodeStatistics(1), np.random.default_rng(0).normal(size=150)
+    for episode_return in returns:
+        statistics.record(np.array([episode_return]), np.array([True]))
+    summary = statistics.summary()
+    assert summary["charts/episodic_return"] == pytest.approx(returns[-100:].mean())
+    assert summary["charts/episodic_return_std"] == pytest.approx(returns[-100:].std())
+
+
 @pytest.mark.parametrize(("episodes", "per_lane"), [(10, [3, 3, 2, 2]), (3, [1, 1, 1]), (1, [1])])
 def test_episodes_are_spread_evenly_over_the_environments(episodes: int, per_lane: list[int]) -> None:
     results = evaluate(Idle(), Lengths(4), episodes)
@@ -71,7 +80,10 @@ def test_episodes_are_spread_evenly_over_the_environments(episodes: int, per_lan
 
 
 def test_the_same_seed_gives_the_same_episodes(toy_policy: Any, toy_venv: Any) -> None:
-    policy = toy_policy().train()
+    policy = toy_policy()
+    evaluate(policy.eval(), toy_venv(4), 4)
+    assert not policy.training
+    policy.train()
     runs = [evaluate(policy, toy_venv(4), 9, seed=seed).returns for seed in (5, 5, 6)]
     np.testing.assert_array_equal(runs[0], runs[1])
     assert not np.array_equal(runs[0], runs[2])

@@ -21,7 +21,7 @@ def test_training_goes_the_same_way_with_torchs_loss_and_optimizer(monkeypatch: 
         config = PPOConfig(minibatch_size=64, num_steps=8, update_epochs=2, total_timesteps=120 * 64)
         trainer = PPO(policy, venv, config)
         if by_torch:
-            monkeypatch.setattr("entitize.trainers.learners.torch_learner.clip_gradients", torch_clip)
+            monkeypatch.setattr("entitize.trainers.learners.base_learner.clip_gradients", torch_clip)
             optimizer = torch.optim.AdamW(trainer.policy.parameters(), eps=1e-5, weight_decay=0.0)
             trainer.learner = TorchLearner(trainer.policy, optimizer, trainer.config)
         returns, first = [], []

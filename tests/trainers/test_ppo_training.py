@@ -173,6 +173,27 @@ def test_target_kl_ends_the_epochs_early(toy_policy: Any, toy_venv: Any) -> None
         assert trainer.update()["charts/epochs"] == epochs
 
 
+@pytest.mark.parametrize(("kl", "epochs"), [(0.9, 4.0), (1.1, 1.0)])
+def test_the_mean_divergence_of_an_epoch_is_compared_with_target_kl(
+    toy_policy: Any, toy_venv: Any, kl: float, epochs: float
+) -> None:
+    config = PPOConfig(num_steps=6, update_epochs=4, minibatch_size=12, target_kl=0.02)
+    trainer = PPO(toy_policy(), toy_venv(4), config)
+    step, made = trainer.learner.step, []
+
+    def told(minibatch: Any, ent_coef: float) -> Any:
+        losses = step(minibatch, ent_coef)
+        made.append({**losses, "approx_kl": 0.02 * kl + (0.01 if len(made) % 2 else -0.01)})
+        return made[-1]
+
+    trainer.learner.step = told  # type: ignore[method-assign]
+    trainer.collect()
+    metrics = trainer.update()
+    assert metrics["charts/epochs"] == epochs
+    for name in ("loss", "entropy", "grad_norm"):
+        assert metrics[f"losses/{name}"] == pytest.approx(np.mean([losses[name] for losses in made]))
+
+
 def test_minibatches_are_of_equal_size(toy_policy: Any, toy_venv: Any) -> None:
     class Counting(toy_policy):  # type: ignore[misc]
         def evaluate(self, batch: Any, actions: Any) -> Any:

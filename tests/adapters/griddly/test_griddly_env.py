@@ -117,7 +117,7 @@ def test_rewards_and_ends_are_those_of_the_engines_own_environment(name: str) ->
                 assert info["outcome"][0] == ("win" if won else "loss")
                 peer.seed(int(info["episode_seed"][0]))
                 peer.reset()
-        assert total if name in ("Zelda", "Spiders") else ends >= 0
+        assert total or name not in ("Zelda", "Spiders")
 
 
 def test_rewards_of_several_avatars_are_those_of_the_engines_own_environment() -> None:
@@ -183,9 +183,9 @@ def test_the_same_seed_plays_the_same_episodes(name: str) -> None:
 
 def test_seeds_decide_what_is_random() -> None:
     with ez.make_vec("Griddly/Zelda", 2) as venv:
-        first = history(venv, 11)
+        first, others = ([part[:-1] for part in history(venv, seed)] for seed in (11, 12))  # without the seed
         with pytest.raises(AssertionError):
-            np.testing.assert_equal(history(venv, 12), first)
+            np.testing.assert_equal(others, first)
 
 
 @pytest.mark.full

@@ -45,6 +45,19 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+def test_flags_reach_the_plan(fighter: Path, tmp_path: Path) -> None:
+    arguments = MicroRTSEvalArguments(fighter, bots=("passiveAI",), games=4, side="1", deterministic=True)
+    plan = make_plan(arguments)
+    assert {job.side for job in plan.jobs} == {1}
+    assert plan.settings.deterministic
+    run = shutil.copytree(fighter, tmp_path / fighter.name)
+    (old,) = (run / "checkpoints").iterdir()
+    new = shutil.copytree(old, old.with_name("step_000000000032"))
+    for chosen, played in ((None, new), (old, old)):
+        plan = make_plan(MicroRTSEvalArguments(run, checkpoint=chosen))
+        assert plan.settings.checkpoints == {"fighter": played}
+
+
 def results(folder: Path) -> tuple[dict[str, Any], dict[MatchJob, dict[str, Any]]]:
     """The settings and the jobs of a results file, without the time that they took."""
     head, *lines = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
