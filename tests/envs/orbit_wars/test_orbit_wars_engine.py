@@ -43,6 +43,39 @@ def assert_equal(boards: rules.Boards, game: int, published: PublishedGame) -> N
     assert fleets == [list(fleet) for fleet in published.shown.fleets]
 
 
+def assert_seen(venv: Any, batch: Any, lane: int, player: int, shown: Any) -> None:
+    """Compare what a player observes, by name, with what the engine shows; sides are turned alike."""
+    ships, production = np.zeros((2, 4))
+    for kind, rows, at in (("Planet", shown.planets, 5), ("Fleet", shown.fleets, 6)):
+        names = venv.single_observation_space.entities[kind]
+        seen = dict(zip(names, batch.entities[kind][lane].T, strict=True))
+        table = np.array([list(row) for row in rows], float).reshape(len(rows), -1)
+        owners = table[:, 1]
+        assert (seen["ships"] == table[:, at]).all()
+        np.testing.assert_allclose(seen["log_ships"], np.log1p(table[:, at]), rtol=1e-6)
+        np.testing.assert_allclose(
+            np.hypot(seen["x"], seen["y"]), np.hypot(table[:, 2] - 50, table[:, 3] - 50), rtol=1e-5, atol=1e-4
+        )
+        assert (seen["mine"] == (owners == player)).all()
+        enemies = np.array([seen[name] for name in names if name.startswith("enemy")])
+        assert (enemies.sum(0) == ((owners != player) & (owners >= 0))).all()
+        for owner in set(owners) - {player, -1.0}:
+            assert np.ptp(enemies[:, owners == owner].argmax(0)) == 0, "an enemy has a column of its own"
+            ships[int(owner)] += table[owners == owner, at].sum()
+        ships[player] += table[owners == player, at].sum()
+        if kind == "Planet":
+            np.testing.assert_allclose(seen["radius"], table[:, 4], rtol=1e-6)
+            assert (seen["production"] == table[:, 6]).all()
+            for owner in range(4):
+                production[owner] = table[owners == owner, 6].sum()
+    known = dict(zip(venv.single_observation_space.global_features, batch.globals[lane], strict=True))
+    assert known["angular_velocity"] == np.float32(shown.angular_velocity)
+    assert known["tick"] == shown.step
+    assert (known["my_ships"], known["enemy_ships"]) == (ships[player], ships.sum() - ships[player])
+    mine = production[player]
+    assert (known["my_production"], known["enemy_production"]) == (mine, production.sum() - mine)
+
+
 def any_moves(rng: random.Random, published: PublishedGame, player: int) -> list[list[Any]]:
     """Moves in the direction of planets: legal ones, and some that the engine ignores."""
     planets = published.shown.planets
@@ -125,6 +158,8 @@ def test_players_of_the_environment_play_by_the_engine(num_players: int, max_fle
                 playing.remove(game)
             else:
                 assert_equal(venv.boards, game, published[game])
+                for player in range(num_players):
+                    assert_seen(venv, batch, lanes.start + player, player, published[game].shown)
     assert wins >= len(seeds)
 
 
