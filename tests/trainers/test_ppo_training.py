@@ -194,6 +194,17 @@ def test_the_mean_divergence_of_an_epoch_is_compared_with_target_kl(
         assert metrics[f"losses/{name}"] == pytest.approx(np.mean([losses[name] for losses in made]))
 
 
+def test_the_optimizer_is_adamw_with_the_options_of_the_config(toy_policy: Any, toy_venv: Any) -> None:
+    config = PPOConfig(learning_rate=0.003, adam_eps=0.1, weight_decay=0.2)
+    (group,) = PPO(toy_policy(), toy_venv(4), config).optimizer.param_groups
+    assert (group["lr"], group["eps"], group["weight_decay"], group["betas"]) == (
+        0.003,
+        0.1,
+        0.2,
+        (0.9, 0.999),
+    )
+
+
 def test_minibatches_are_of_equal_size(toy_policy: Any, toy_venv: Any) -> None:
     class Counting(toy_policy):  # type: ignore[misc]
         def evaluate(self, batch: Any, actions: Any) -> Any:

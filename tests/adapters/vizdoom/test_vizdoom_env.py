@@ -76,6 +76,13 @@ def test_a_level_that_does_not_exist_is_refused(tmp_path: Path) -> None:
         venv.reset()
 
 
+def test_level_and_skill_reach_the_engine() -> None:
+    with ez.make_vec("ViZDoom/basic", map="map02", skill=5) as venv:
+        venv.reset(seed=1)
+        game = venv.engines[0].game  # type: ignore[attr-defined]
+        assert (game.get_doom_map().lower(), game.get_doom_skill()) == ("map02", 5)
+
+
 @pytest.mark.parametrize(
     ("option", "value"),
     [
