@@ -48,6 +48,8 @@ from entitize.ragged import RaggedArray, available_cores, set_num_threads
 from entitize.trainers import PPO, PPOConfig, process_group
 from numpy.typing import NDArray
 
+from rows import wait_for_ranks
+
 PARTS = ("tests", "ppo", "few", "ranks", "sb3")
 #: The trainer's clock.
 CLOCK = ("env", "inference", "storage", "update")
@@ -318,13 +320,7 @@ def run_ranks(options: argparse.Namespace) -> list[dict[str, Any]]:
             )
             for rank in range(size)
         ]
-        while any(process.poll() is None for process in processes):
-            if any(process.poll() for process in processes):  # the others would wait for it
-                for process in processes:
-                    process.kill()
-            time.sleep(0.1)
-        if any(process.wait() for process in processes):
-            raise RuntimeError(f"{size} ranks: expected all to end well; see above")
+        wait_for_ranks(processes)
         found = json.loads(processes[0].communicate()[0])
         split = "  ".join(f"{part} {us * size:.2f}" for part, us in found["microseconds"].items())
         print(

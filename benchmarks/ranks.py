@@ -16,8 +16,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
+
+from rows import wait_for_ranks
 
 PROGRAM = """
 import json, sys, time
@@ -53,13 +54,7 @@ def samples_per_second(game: str, lanes: int, updates: int, ranks: int, threads:
             )
             for rank in range(ranks)
         ]
-        while any(process.poll() is None for process in processes):
-            if any(process.poll() for process in processes):  # the others would wait for it
-                for process in processes:
-                    process.kill()
-            time.sleep(0.1)
-        if any(process.wait() for process in processes):
-            raise RuntimeError(f"{ranks} ranks: expected all to end well; see above")
+        wait_for_ranks(processes)
         speed: float = json.loads(path.read_text())
         return speed
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import subprocess
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 Kind = Literal["measured", "floor", "recorded"]
 
@@ -124,3 +125,18 @@ def keyed(rows: Sequence[Row]) -> dict[tuple[str, str], Row]:
         case, peer = next(key for key in keys if keys.count(key) > 1)
         raise ValueError(f"benchmark case {case!r} against {peer!r} is given twice")
     return found
+
+
+def wait_for_ranks(processes: Sequence[subprocess.Popen[Any]]) -> None:
+    """Wait for the processes of a training by several ranks; the end of one by an error ends all.
+
+    Raises:
+        RuntimeError: one has ended by an error.
+    """
+    while any(process.poll() is None for process in processes):
+        if any(process.poll() for process in processes):  # the others would wait for it
+            for process in processes:
+                process.kill()
+        time.sleep(0.1)
+    if any(process.wait() for process in processes):
+        raise RuntimeError(f"{len(processes)} ranks: expected all to end well; see above")

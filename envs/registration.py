@@ -195,9 +195,12 @@ def share_lanes(
     """
     if not num_workers:
         venv = make(num_envs, **options)
-        venv._seeds(seed)  # which raises for one that can't be used
-        if seed is not None:
-            venv._first_seed = seed
+        try:
+            venv._seeds(seed)  # which raises for one that can't be used
+        except ValueError:
+            venv.close()
+            raise
+        venv._first_seed = seed
         return venv
     from .vector.sharded_vector import ShardedVectorEnv
     from .vector.workers.worker_pool import shares

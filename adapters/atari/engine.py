@@ -16,7 +16,7 @@ from .options import AtariOptions
 
 #: The controller at rest.
 NOOP = "NOOP"
-#: The chance at most that the emulator has not taken an action that is repeated so that it does.
+#: An action is given until the chance that the emulator has taken none of them is below this.
 _MISSED = 1e-12
 
 
@@ -86,11 +86,13 @@ class Console:
         """
         if seed is not None or not self._is_loaded:
             self._load(seed)
+            self._has_next_life = False
+        if not self._has_next_life:
             self.ale.reset_game()
-        elif not self._has_next_life:
-            self.ale.reset_game()
-        self._has_next_life, self._is_restored, self._held = False, False, 0
+            self._held = 0
+        self._has_next_life = self._is_restored = False
         if self._options.noop_max:
+            self._held = 0
             for _ in range(int(self._random.integers(1, self._options.noop_max + 1))):
                 self.ale.act(0)
                 if self.ale.game_over():

@@ -134,8 +134,8 @@ def split_options(options: Mapping[str, Any]) -> tuple[ViewOptions, EngineOption
     """Sort keyword arguments into the two.
 
     Raises:
-        TypeError: an option that neither knows; the message says which one is nearest.
-        TypeError, ValueError: an option that is out of its range, by name.
+        TypeError, ValueError: an option that neither knows, with the nearest one; or one that is out of its
+            range, by name.
     """
     view, engine = ({f.name for f in fields(kind)} for kind in (ViewOptions, EngineOptions))
     check_option_names("Procgen", options, view | engine)

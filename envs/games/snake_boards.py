@@ -182,7 +182,7 @@ def _set_up(
 ) -> None:
     """Start `games`, each with the random numbers of its first lane.
 
-    All snakes have length 1 and are at random places; then a piece of food of each colour is.
+    First all snakes get a random place, with length 1, then a piece of food of each colour.
     """
     across, num_snakes = board_size + 2, segments.shape[1]
     for game in games:
