@@ -129,13 +129,13 @@ def checked_options(
     """Return keyword arguments as an object of the dataclass `kind`, which checks their ranges.
 
     Args:
-        caller: what takes the options; the nearest name may be one of its other arguments.
+        caller: what takes the options; the nearest name may be one of its other arguments, or of `make_vec`.
 
     Raises:
         TypeError, ValueError: an unknown option, with the nearest one; or what `kind` raises, behind `where`.
     """
     dataclass: Any = kind
-    others = signature(caller).parameters if caller else ()
+    others = (*signature(caller).parameters, "num_workers", "worker_timeout") if caller else ()
     check_option_names(where, options, [*(field.name for field in fields(dataclass)), *others])
     try:
         return kind(**options)

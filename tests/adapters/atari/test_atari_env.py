@@ -210,6 +210,7 @@ def test_frames_of_a_restored_state_are_a_frame_later() -> None:
         ({"frameskip": (4, 2)}, ("frameskip", 4, 2)),
         ({"frameskip": (4,)}, ("frameskip", 4)),
         ({"frame_skip": 2}, ("frame_skip", "frameskip")),
+        ({"num_worker": 2}, ("'num_worker'", "'num_workers'")),
         ({"repeat_action_probability": 2}, ("repeat_action_probability", 2)),
         ({"mode": 7}, ("mode", 7, 0, 1)),
         ({"difficulty": 9}, ("difficulty", 9, 3)),
