@@ -18,7 +18,7 @@ def read(ram: Any, slots: Any, status: Any) -> None:
     for lane in range(len(ram)):
         m, objects = ram[lane], slots[lane]
         place(objects[PLAYER], m[25] + 1, m[26] - 80, 8, 18)
-        objects[PLAYER, FURTHER] = (m[15] - 8) / 8  # the direction of the skis
+        objects[PLAYER, FURTHER] = (m[15] % 64 - 8) / 8  # the direction of the skis; 64 more after a fall
         for number in range(PLACES):
             height, left, top = m[54 + number], m[62 + number], 178 - m[86 + number]
             kind = m[70 + number]

@@ -4,6 +4,7 @@ colours are, to a pixel or two (`Appearance.tolerance`), and nowhere else.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import entitize as ez
@@ -137,6 +138,85 @@ def test_score_and_lives_are_those_of_the_emulator(game: str) -> None:
                 assert shown["score"] - shown.get("enemy_score", 0) == pytest.approx(total, abs=0.01)
             if "lives" in shown:
                 assert shown["lives"] == pytest.approx(info["lives"][0], abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("game", "name", "rows", "columns"),
+    [
+        ("Bowling", "round", (0, 12), (0, 60)),
+        ("IceHockey", "time", (4, 13), (60, 100)),
+        ("Kangaroo", "time", (190, 200), (70, 100)),
+        ("Skiing", "gates", (6, 14), (60, 86)),
+        ("Skiing", "time", (15, 24), (55, 100)),
+        ("Seaquest", "divers", (177, 188), (50, 120)),
+    ],
+)
+def test_numbers_change_with_those_on_the_screen(
+    game: str, name: str, rows: tuple[int, int], columns: tuple[int, int]
+) -> None:
+    """Equal values are drawn alike, others otherwise; the memory can be a frame ahead of the screen."""
+    drawn: dict[float, Counter[bytes]] = {}
+    with ez.make_vec(f"Atari/{game}", frameskip=4) as venv:
+        index = [*venv.game.status].index(name)
+        for batch, *_ in play(venv, 400):
+            shown = venv.consoles[0].ale.getScreen()[slice(*rows), slice(*columns)]
+            drawn.setdefault(float(batch.globals[0, index]), Counter())[shown.tobytes()] += 1
+    usual = {look.most_common(1)[0][0] for look in drawn.values()}
+    assert len(usual) == len(drawn) > 1
+    assert sum(look.total() - look.most_common(1)[0][1] for look in drawn.values()) <= 4
+
+
+def test_oxygen_is_as_long_as_its_bar() -> None:
+    lengths = set()
+    with ez.make_vec("Atari/Seaquest", frameskip=4) as venv:
+        for batch, *_ in play(venv, 300):
+            oxygen = round(float(batch.globals[0, 2]) * 64)
+            bar = (venv.consoles[0].ale.getScreen()[172, 49:113] == 12).sum()
+            assert bar == min(oxygen, 63)
+            lengths.add(oxygen)
+    assert len(lengths) > 40
+
+
+@pytest.mark.parametrize("game", ["IceHockey", "Kangaroo", "MsPacman", "Seaquest", "Skiing"])
+def test_a_player_moves_in_its_direction(game: str) -> None:
+    """In Skiing the direction has 16 steps, and in IceHockey a player that is pushed moves otherwise."""
+    agrees = Counter[bool]()
+    with ez.make_vec(f"Atari/{game}", frameskip=4) as venv:
+        features = venv.single_observation_space.entities["Player"]
+        for batch, *_ in play(venv, 500):
+            for row in batch.entities["Player"][0]:
+                values = dict(zip(features, row.tolist(), strict=True))
+                for feature in (name for name in features if name.startswith("direction")):
+                    assert -1 <= values[feature] <= 1
+                    velocity = values["velocity_y" if feature == "direction_y" else "velocity_x"]
+                    if velocity and values[feature]:
+                        agrees[velocity * values[feature] > 0] += 1
+    assert agrees[True] > 40
+    assert agrees[False] < 0.2 * agrees[True]
+
+
+def test_the_left_arm_of_a_boxer_who_faces_right_is_the_upper_one() -> None:
+    agrees = Counter[bool]()
+    with ez.make_vec("Atari/Boxing", frameskip=1) as venv:
+        features = venv.single_observation_space.entities["Player"]
+        for batch, *_ in play(venv, 2000):
+            screen = venv.consoles[0].ale.getScreen()
+            boxers = [batch.entities[name][0][0].tolist() for name in ("Player", "Enemy")]
+            for (me, other), colour in zip((boxers, boxers[::-1]), (12, 0), strict=True):
+                values = dict(zip(features, me, strict=True))
+                if abs(values["left_arm"] - values["right_arm"]) < 0.7:
+                    continue
+                faces_right = other[0] > me[0]
+                width, left = (round(values[name] * LENGTH) for name in ("width", "x"))
+                left -= width // 2
+                reached = slice(left + width - 8, left + width) if faces_right else slice(left, left + 8)
+                middle = round(values["y"] * LENGTH)
+                fist = np.nonzero(screen[middle - 23 : middle + 23, reached] == colour)[0]
+                if len(fist):
+                    upper = fist.mean() < 22.5
+                    agrees[upper == ((values["left_arm"] > values["right_arm"]) is faces_right)] += 1
+    assert agrees[True] > 100
+    assert agrees[False] < 0.2 * agrees[True], agrees
 
 
 @pytest.mark.full
