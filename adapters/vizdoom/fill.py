@@ -148,7 +148,7 @@ def _fill(
         out[column] = width > 0
         column += 1
     if faces:
-        turned = row[ANGLE] - math.atan2(sine, cosine)
+        turned = math.radians(row[ANGLE]) - math.atan2(sine, cosine)
         out[column], out[column + 1] = math.cos(turned), math.sin(turned)
         column += 2
     if row[KIND] >= 0:

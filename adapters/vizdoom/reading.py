@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .kinds import EFFECT, INDEX, PLAYER, classify
 
-#: Columns of a row: type, kind, position, velocity, angle in radians, box in pixels (0: not on the screen).
+#: Columns of a row: type, kind, position, velocity, angle in degrees, box in pixels (0: not on the screen).
 TYPE, KIND, POSITION, VELOCITY, ANGLE, BOX = 0, 1, slice(2, 5), slice(5, 8), 8, slice(9, 13)
 WIDTH = 13
 Row = tuple[Any, ...]

@@ -2,7 +2,9 @@
 
 import functools
 import math
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import entitize as ez
@@ -169,6 +171,41 @@ def test_the_player_and_the_global_features_are_the_engines_game_variables() -> 
         )
         health = batch.globals[0, space.global_features.index("health")]
         assert health * 100 == pytest.approx(game.get_game_variable(variables.HEALTH))
+
+
+def test_the_player_looks_up_and_down_and_jumps(tmp_path: Path) -> None:
+    config = tmp_path / "jumping.cfg"
+    shutil.copy(Path(vizdoom.scenarios_path) / "deathmatch.wad", tmp_path / "jumping.wad")
+    config.write_text("doom_scenario_path = jumping.wad\navailable_buttons = { JUMP LOOK_UP_DOWN_DELTA }\n")
+    features = ez.make_vec(f"ViZDoom/{config}").single_observation_space.entities["Player"]
+    pitches, speeds = [], []
+    for batch, _, game in played(str(config), 40, frame_skip=3):
+        row = dict(zip(features, batch.entities["Player"][0][0].tolist(), strict=True))
+        degrees = math.remainder(game.get_game_variable(vizdoom.GameVariable.PITCH), 360)
+        assert row["pitch"] == pytest.approx(degrees / 90, abs=1e-5)
+        up = game.get_game_variable(vizdoom.GameVariable.VELOCITY_Z)
+        assert row["velocity_up"] == pytest.approx(up / SPEED, abs=1e-5)
+        pitches.append(row["pitch"])
+        speeds.append(row["velocity_up"])
+    assert min(pitches) < 0 < max(pitches) and min(speeds) < 0 < max(speeds)
+
+
+def test_monsters_look_where_the_engine_says() -> None:
+    facing = 0
+    space = ez.make_vec("ViZDoom/deadly_corridor", visible_only=False).single_observation_space
+    for batch, state, game in played("deadly_corridor", visible_only=False):
+        heading = game.get_game_variable(vizdoom.GameVariable.ANGLE)
+        rows = {(round(row["x"] * LENGTH), round(row["y"] * LENGTH)): row for _, row in named(batch, space)}
+        for thing in state.objects:
+            if thing.category == "Monster":
+                row = rows[round(thing.position_x), round(thing.position_y)]
+                turned = math.radians(thing.angle - heading)
+                assert (row["facing_cosine"], row["facing_sine"]) == pytest.approx(
+                    (math.cos(turned), math.sin(turned)), abs=1e-4
+                )
+                assert row["velocity_up"] == pytest.approx(thing.velocity_z / SPEED, abs=1e-5)
+                facing += abs(row["facing_sine"]) > 0.1
+    assert facing > 20
 
 
 def test_classes_are_one_hot_and_unknown_ones_have_no_feature() -> None:
