@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import socket
 import sys
 import threading
@@ -13,12 +14,19 @@ from contextlib import suppress
 from pathlib import Path
 
 import entitize as ez
+import numpy as np
 import pytest
 from entitize.adapters.programs import ListeningVectorEnv
 from entitize.cli import decide
+from entitize.envs import CategoricalMask
 from entitize.experiments import read_run_config
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
+
+import websocket_games
+from processes import started
+from waiting import PATIENCE
+from websocket_games import SPACE, client
 
 CHASE = Path(__file__).resolve().parent.parent / "chase.py"
 Run = Callable[..., tuple[int, str, str]]
@@ -139,6 +147,31 @@ def test_a_game_that_connects_is_trained_and_served(
         decide(agent, venv, is_over=lambda: len(served) > 30)
     game.join()
     assert served.count("act") >= 30
+
+
+@pytest.mark.parametrize("flags", [[], ["--deterministic"]])
+def test_a_served_agent_decides_as_in_python_until_it_is_interrupted(
+    tmp_path: Path, flags: list[str]
+) -> None:
+    folder = ez.save_policy(ez.RogueNet(SPACE, SPACE.actions, d_model=8, n_layer=1), tmp_path / "policy")
+    options = ["--listen", "127.0.0.1:0", "--token", "secret", "--seed", "3", *flags]
+    steps = [{"Cat": [[x]], "Mouse": [[x, -x], [2 * x, 1.0]]} for x in np.linspace(-3, 3, 40).tolist()]
+    with started([sys.executable, "-m", "entitize", "serve", str(folder), *options]) as server:
+        assert server.stdout is not None
+        url = server.stdout.readline().split()[-1]
+        with pytest.raises(client.AgentError, match="token"):
+            client.Agent.connect(url, websocket_games.SPACES, token="another")
+        with client.Agent.connect(url, websocket_games.SPACES, token="secret") as served:
+            actions = {"move": {"actors": [0]}}
+            chosen = [served.act(step, actions, score=0)["move"]["labels"][0] for step in steps]
+        server.send_signal(signal.SIGINT)
+        _, errors = server.communicate(timeout=PATIENCE)
+    assert (server.returncode, errors) == (130, "entitize: interrupted\n")
+    agent = ez.load_agent(folder, seed=3)
+    mask = {"move": CategoricalMask(["cat"])}
+    seen = [ez.Observation(step, actions=mask, ids={"Cat": ["cat"]}) for step in steps]
+    expected = [agent.act(step, None, bool(flags))["move"] for step in seen]
+    assert chosen == [action.labels[0] for action in expected]
 
 
 def test_addresses_that_cannot_be_used_are_named(entitize: Run, tmp_path: Path, address: str) -> None:
