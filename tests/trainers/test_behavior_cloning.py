@@ -299,6 +299,54 @@ def test_an_optimizer_of_ones_own_moves_the_weights(plays: Path) -> None:
         trainer.optimizer = torch.optim.LBFGS(net.parameters())
 
 
+class Watched(torch.optim.SGD):
+    """Notes at each step the learning rate and how far the weights move."""
+
+    def __init__(self, parameters: Any, lr: float) -> None:
+        super().__init__(parameters, lr)
+        self.rates: list[float] = []
+        self.distances: list[float] = []
+
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        group = self.param_groups[0]
+        before = [parameter.detach().clone() for parameter in group["params"]]
+        super().step(closure)
+        moved = [
+            (now - then).detach().double().norm() for now, then in zip(group["params"], before, strict=True)
+        ]
+        self.rates.append(group["lr"])
+        self.distances.append(math.hypot(*map(float, moved)))
+
+
+@pytest.mark.parametrize("engine", ["fused", "torch"])
+def test_the_learning_rate_falls_to_0_and_gradients_are_clipped(engine: str, tmp_path: Path) -> None:
+    dataset = random_dataset(tmp_path / "plays")
+    options: dict[str, Any] = {"epochs": 3, "minibatch_size": 15, "held_out": 0.0, "learning_rate": 0.5}
+    for anneal in (True, False):
+        net = ez.RogueNet(SPACE, SPACE.actions, d_model=8, n_layer=1, engine=engine)
+        config = ez.BehaviorCloningConfig(**options, anneal_lr=anneal, max_grad_norm=0.01)
+        trainer = ez.BehaviorCloning(net, dataset, config)
+        trainer.optimizer = watched = Watched(net.parameters(), lr=0.5)
+        trainer.train()
+        assert watched.rates == pytest.approx([0.5 * (1 - anneal * step / 12) for step in range(12)])
+        lengths = [0.01 * rate for rate in watched.rates]  # every gradient is longer
+        assert watched.distances == pytest.approx(lengths, rel=1e-3)
+
+
+def test_held_out_errors_are_distances_of_means(tmp_path: Path) -> None:
+    dataset = random_dataset(tmp_path / "plays")
+    net = ez.RogueNet(SPACE, SPACE.actions, d_model=8, n_layer=1)
+    config = ez.BehaviorCloningConfig(epochs=1, held_out=0.5, minibatch_size=7)
+    trainer = ez.BehaviorCloning(net, dataset, config)
+    metrics = trainer.train()
+    steps = dataset.gather(trainer.demonstrations.held_out)
+    chosen = net.act(steps.observations, np.random.default_rng(0), deterministic=True).actions["Push"].values
+    recorded = steps.actions["Push"].values
+    assert len(recorded) > 10
+    assert metrics["held_out/error/Push"] == pytest.approx(np.abs(chosen - recorded).mean(), rel=1e-5)
+    assert {name for name in metrics if "error" in name} == {"held_out/error/Push"}
+
+
 def test_a_resumed_run_goes_on_with_an_optimizer_of_ones_own(plays: Path, tmp_path: Path) -> None:
     def trainer(run: str, resume: bool = False) -> ez.BehaviorCloning:
         config = ez.BehaviorCloningConfig(epochs=2, minibatch_size=512, anneal_lr=False)
