@@ -144,6 +144,7 @@ def test_wandb_offline_gets_rows_configuration_and_name(
     words = ["train", "--config", "mine_sweeper", "--env.num-envs", "2", "--ppo.num-steps", "8"]
     words += ["--net.d-model", "8", "--net.n-layer", "1", "--ppo.minibatch-size", "16", "--track", "wandb"]
     assert main([*words, "--ppo.total-timesteps", "32", "--run", str(run)]) == 0
+    monkeypatch.setenv("WANDB_PROJECT", "another")
     assert main(["train", "--resume", str(run), "--ppo.total-timesteps", "64"]) == 0
     assert read_run_config(run).track == "wandb"
     metrics = read_metrics(run / "metrics.jsonl")
@@ -152,7 +153,7 @@ def test_wandb_offline_gets_rows_configuration_and_name(
     assert [{"step": row.pop("global_step"), **row} for row in rows] == metrics
     assert [row.display_name for row in runs] == ["sweeping"] * 2
     assert len({row.run_id for row in runs}) == 1  # the resumed run continues the tracked one
-    assert {row.project for row in runs} == {"entitize"}
+    assert [row.project for row in runs] == ["entitize", "another"]
     config = {item.key: json.loads(item.value_json) for item in runs[-1].config.update}
     assert {name: config[name] for name in ("env", "ppo")} == {
         name: part

@@ -113,6 +113,8 @@ def test_microrts_trains_each_network_on_each_map() -> None:
         assert job.config.env.id == f"MicroRTS/{job.case}", name
         assert job.evaluation is not None
         assert job.evaluation.words() == ["--games", "10", "--max-steps", "2000", "--fast"]
+    longest = microrts("--all-bots", "--eval-max-steps", "4000")[0].evaluation
+    assert longest is not None and longest.words() == ["--games", "100", "--max-steps", "4000"]
     assert jobs[f"{small}/roguenet/0"].config.ppo == replace(shipped("microrts_8x8").ppo, seed=0)
     assert jobs[f"{large}/roguenet/0"].config.ppo == replace(shipped("microrts").ppo, seed=0)
     assert jobs[f"{small}/transformer/0"].config.baseline == {"composite": "all", "position": "one_hot"}
@@ -165,7 +167,10 @@ def test_other_steps_are_another_run(tmp_path: Path) -> None:
 
 def test_where_a_run_is_trained_and_what_it_keeps_is_free(tmp_path: Path) -> None:
     job = procgen("--games", "maze", "--seeds", "1")[0]
-    put(job, tmp_path, device="cpu", num_threads=2, checkpoint_interval=7, keep_checkpoints=1)
+    folder = put(job, tmp_path, device="cpu", num_threads=2, checkpoint_interval=7, keep_checkpoints=1)
+    open_experiment(tmp_path, "procgen", [job])
+    followed = replace(job.config, track="wandb", eval=replace(job.config.eval, episodes=7))
+    (folder / "config.yaml").write_text(to_yaml(followed))
     open_experiment(tmp_path, "procgen", [job])
 
 
