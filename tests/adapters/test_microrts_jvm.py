@@ -226,14 +226,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 from entitize.adapters.microrts.java import start_engine
 start_engine()
 threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
-start = time.monotonic()
 try:
-    time.sleep(60)
+    time.sleep(1e6)
 except KeyboardInterrupt:
-    print(time.monotonic() - start < 50)
+    print("interrupted")
 """
     )
-    assert (done.returncode, done.stdout) == (0, "True\n"), done
+    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done
 
 
 def test_a_request_to_end_ends_the_process() -> None:
@@ -299,14 +298,13 @@ for number in kept:
 assert seen == kept, seen
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
 threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
-start = time.monotonic()
 try:
-    threading.Event().wait(60)
+    threading.Event().wait(1e6)
 except KeyboardInterrupt:
-    print(time.monotonic() - start < 50)
+    print("interrupted")
 """
     )
-    assert (done.returncode, done.stdout) == (0, "True\n"), done
+    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done
 
 
 def test_a_forked_process_says_that_it_has_no_java() -> None:

@@ -7,7 +7,6 @@ import os
 import pickle
 import signal
 import threading
-import time
 import warnings
 from collections.abc import Iterator
 from functools import partial
@@ -17,6 +16,7 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
+from entitize.envs.vector.native_arrays import global_choice
 from entitize.envs.vector.workers import shares
 
 from facts import raises, warns
@@ -156,7 +156,7 @@ def odd_environment() -> Any:
 
         def look(self) -> ez.EntityBatch:
             lanes = self.first_lane + np.arange(self.num_envs, dtype=np.float32)
-            free = ez.envs.vector.native_arrays.global_choice(np.ones((self.num_envs, 2), bool))
+            free = global_choice(np.ones((self.num_envs, 2), bool))
             return ez.EntityBatch({}, lanes[:, None], {"Go": free}, {})
 
         def reset(self, *, seed: Any = None, options: Any = None) -> Any:
@@ -273,11 +273,10 @@ def test_a_worker_that_hangs_is_an_error_that_names_it() -> None:
     envs.worker_timeout = 0.5
     pids = envs.worker_pids
     os.kill(pids[-1], signal.SIGSTOP)
-    start = time.monotonic()
     with raises(ez.WorkerError, "envs [1, 2]", pids[-1], "0.5 s", "step") as caught:
         envs.step({})
     assert caught.value.env_indices == (1, 2)
-    assert envs.closed and time.monotonic() - start < 50
+    assert envs.closed
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
