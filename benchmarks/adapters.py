@@ -12,7 +12,6 @@ Reported are medians over the blocks, of processor time: waiting for a busy mach
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import math
 import os
@@ -32,7 +31,7 @@ from entitize.adapters.griddly.library import find_game
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 
 from griddly_peer import GAMES, GriddlyPeers
-from rows import Budget, Row, add_options, rounds, write_rows
+from rows import Budget, Row, has_written_rows, rounds, script_parser
 
 
 def minatar(game: str) -> Callable[[], gymnasium.Env]:
@@ -262,18 +261,14 @@ def bench_rows(budget: Budget) -> Iterator[Row]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__, rows=True)
     parser.add_argument("--num-envs", type=int, default=64)
     parser.add_argument("--blocks", type=int, default=9)
     parser.add_argument("--steps", type=int, default=40, help="steps per block")
     parser.add_argument("--only", nargs="*", choices=[*ENVS, *NATIVE], default=[*ENVS, *NATIVE])
     parser.add_argument("--griddly", nargs="+", metavar="GAME", help="measure these games of Griddly instead")
-    add_options(parser)
     options = parser.parse_args()
-    if options.rows:
-        write_rows(options.rows, bench_rows(Budget(options.budget)))
+    if has_written_rows(options, bench_rows):
         return
     warnings.simplefilter("ignore")
     print(f"{'environment':18} {'own step':>10} {'adapter':>10} {'ratio':>7}   (us per step and env)")

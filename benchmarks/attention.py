@@ -22,15 +22,12 @@ printed below the table.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,6 +37,8 @@ from entitize.policies.inputs import RowLayout
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
+
+from rows import script_parser, write_json
 
 WAYS = ("padded", "sorted", "nested", "varlen", "flex", "tiles")
 #: TFLOP/s of dense products, from NVIDIA's data sheets.
@@ -307,9 +306,7 @@ def measure(way: str, case: Case, device: torch.device, peak: float | None, repe
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__, json=True)
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument(
         "--rows", nargs="+", type=int, default=[5, 10, 20, 40, 100], help="of a step, on average"
@@ -320,7 +317,6 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--peak", type=float, help="TFLOP/s of the device, for all precisions")
     parser.add_argument("--cpu", action="store_true", help="a tiny version, to see that it works")
-    parser.add_argument("--json", metavar="PATH", help="write the results there too, after each case")
     options = parser.parse_args()
     if not options.cpu and not torch.cuda.is_available():
         print("This machine has no GPU that torch can use, so nothing was measured.")
@@ -359,9 +355,7 @@ def main() -> None:
                 print(
                     f"{mean:4}  {d_head:6}  {dtype:9}", "".join(f"{cell:>26}" for cell in cells), flush=True
                 )
-                if options.json:
-                    table = {"device": name, "torch": torch.__version__, "rows": results}
-                    Path(options.json).write_text(json.dumps(table, indent=1))
+                write_json(options.json, {"device": name, "torch": torch.__version__, "rows": results})
     for (way, dtype), message in failures.items():
         print(f"{way}, {dtype}: {message}")
 

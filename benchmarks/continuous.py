@@ -13,7 +13,6 @@ Pendulum is swung up and held at about -150; LunarLander counts as solved at 200
 
 from __future__ import annotations
 
-import argparse
 import time
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,6 +23,8 @@ import numpy as np
 import torch
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import NormalizeReward
+
+from rows import script_parser
 
 NET = {"d_model": 32, "n_layer": 1, "n_head": 2, "separate_value_net": True}
 
@@ -122,9 +123,7 @@ def print_row(cells: tuple[str, ...]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__, quick="two updates per case, to see that it runs")
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--seeds", nargs="+", type=int, default=[1])
     parser.add_argument(
@@ -133,7 +132,6 @@ def main() -> None:
     parser.add_argument(
         "--steps", type=int, help="environment steps to train for, in place of the case's own"
     )
-    parser.add_argument("--quick", action="store_true", help="two updates per case, to see that it runs")
     options = parser.parse_args()
     torch.set_num_threads(1)
     np.seterr(all="ignore")

@@ -18,7 +18,6 @@ read from the disk, from which all files have to come.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -42,7 +41,7 @@ from entitize.trainers.cloning import BehaviorCloningConfig, FusedCloningLearner
 from entitize.trainers.cloning.demonstrations import Demonstration
 from entitize.trainers.learners import AdamW, FusedLearner
 
-from rows import Row, add_options, rounds, write_rows
+from rows import Row, rounds, script_parser, write_json, write_rows
 
 FEATURES, CHOICES, LANES, PART = 8, 15, 64, 65_536
 SPACE = EntitySpace(
@@ -216,16 +215,11 @@ def bench_rows(report: dict[str, dict[str, float]]) -> Iterator[Row]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="few repeats, few files")
+    parser = script_parser(__doc__, quick="few repeats, few files", json=True, rows=True)
     parser.add_argument("--parts", type=int, default=8, help="files of 65,536 steps")
     parser.add_argument("--size", type=int, help="measure one dataset of so many steps (about 0.5 KiB each)")
     parser.add_argument("--folder", help="where to write it (default: the folder of temporary files)")
     parser.add_argument("--draw", help=argparse.SUPPRESS)
-    parser.add_argument("--json", metavar="PATH", help="write the numbers there as well")
-    add_options(parser)
     options = parser.parse_args()
     torch.set_num_threads(1)
     if options.draw is not None:
@@ -246,8 +240,7 @@ def main() -> None:
         print(f"{name:<10}{report['files'][name]:>12,.0f} µs for 2,048 of {parts * PART:,} steps")
     for name, speed in report["cloning"].items():
         print(f"{name:<10}{speed:>12,.0f} steps/s")
-    if options.json:
-        Path(options.json).write_text(json.dumps(report, indent=1))
+    write_json(options.json, report)
     if options.rows is not None:
         write_rows(options.rows, bench_rows(report))
 

@@ -20,13 +20,10 @@ disagree.
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,6 +32,8 @@ from entitize import make_vec
 from entitize.policies import Evaluation
 from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, PPOConfig
+
+from rows import script_parser, write_json
 
 #: Options of games that shall be half learned after 100,000 steps, where differences would show.
 GAMES: dict[str, dict[str, Any]] = {
@@ -156,16 +155,12 @@ def print_table(comparisons: Sequence[Comparison]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__, quick="one seed and one update, to see that it runs", json=True)
     parser.add_argument("--games", nargs="+", choices=list(GAMES), default=list(GAMES))
     parser.add_argument("--paths", nargs="+", choices=list(PATHS), default=list(PATHS))
     parser.add_argument("--seeds", type=int, default=6, help="trainings of each path")
     parser.add_argument("--updates", type=int, default=200, help="of each training")
     parser.add_argument("--envs", type=int, default=32, help="environments of each training")
-    parser.add_argument("--quick", action="store_true", help="one seed and one update, to see that it runs")
-    parser.add_argument("--json", metavar="PATH", help="write the numbers there too")
     options = parser.parse_args()
     seeds, updates, num_envs = options.seeds, options.updates, options.envs
     if options.quick:
@@ -185,8 +180,7 @@ def main() -> None:
         print(f"DIFFERENT: {', '.join(names)}\n" if names else f"all agree by {judged}\n", flush=True)
         disagree = disagree or bool(names)
         report[game] = {path: [asdict(run) for run in mine] for path, mine in runs.items()}
-    if options.json:
-        Path(options.json).write_text(json.dumps({"updates": updates, "games": report}, indent=1))
+    write_json(options.json, {"updates": updates, "games": report})
     if disagree:
         raise SystemExit(1)
 

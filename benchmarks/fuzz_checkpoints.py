@@ -25,6 +25,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,8 @@ from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, PPOConfig, load_policy, read_checkpoint
 from entitize.trainers.runs.checkpoint import network_metadata, write_checkpoint
 from entitize.trainers.self_play import OpponentPool, past_self_play
+
+from rows import script_parser
 
 SECONDS = 5  # of processor time, for one reader
 PAST_SELVES = "MultiSnake/lanes against past selves"
@@ -421,11 +424,15 @@ def run(
 
 if __name__ == "__main__":
     os.nice(10)
-    number, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    parser = script_parser(__doc__)
+    parser.add_argument("number", type=int, help="damaged checkpoints")
+    parser.add_argument("seed", type=int, nargs="?", default=0)
+    parser.add_argument("games", nargs="*", metavar="GAME", default=GAMES)
+    chosen = parser.parse_args()
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=memory) as scratch:
-        games = sys.argv[3:] or GAMES
-        result = run(number, seed, Path(scratch), lambda text: print(text, flush=True), games)
+        show = partial(print, flush=True)
+        result = run(chosen.number, chosen.seed, Path(scratch), show, chosen.games)
     print(
         dict(sorted(result.items())), f"peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MiB"
     )

@@ -15,9 +15,7 @@ one thread, and environment steps. `LESSONS` below are hyper-parameters to start
 
 from __future__ import annotations
 
-import argparse
 import importlib
-import json
 import math
 import random
 import statistics
@@ -31,7 +29,7 @@ import numpy as np
 from entitize import make_vec
 from entitize.envs import sample_actions
 
-from rows import Budget, Row, add_options, rounds, write_rows
+from rows import Budget, Row, has_written_rows, rounds, script_parser, write_json
 
 TARGET = 20.0
 REFERENCE_ENVS = 64
@@ -377,28 +375,20 @@ def show_learning(games: list[str], seeds: list[int]) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__, quick="short blocks, few repeats; one seed", json=True, rows=True)
     parser.add_argument("--learn", action="store_true", help="train instead of measuring the speed")
     parser.add_argument("--games", nargs="+", choices=sorted(LESSONS), default=sorted(LESSONS))
     parser.add_argument("--num-envs", nargs="+", type=int, default=[64, 1024], help="sizes to measure")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3], help="of the trainings")
-    parser.add_argument("--quick", action="store_true", help="short blocks, few repeats; one seed")
-    parser.add_argument("--json", metavar="PATH", help="write the results there too")
-    add_options(parser)
     options = parser.parse_args()
-    if options.rows:
-        write_rows(options.rows, bench_rows(Budget(options.budget)))
+    if has_written_rows(options, bench_rows):
         return
     if options.learn:
         results: Any = show_learning(options.games, options.seeds[:1] if options.quick else options.seeds)
     else:
         repeats, scale = (3, 50) if options.quick else (9, 200)
         results = compare_speed(options.games, options.num_envs, repeats, scale)
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump(results, file, indent=1)
+    write_json(options.json, results)
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ from entitize.ragged import RaggedArray, available_cores, set_num_threads
 from entitize.trainers import PPO, PPOConfig, process_group
 from numpy.typing import NDArray
 
-from rows import wait_for_ranks
+from rows import script_parser, wait_for_ranks, write_json
 
 PARTS = ("tests", "ppo", "few", "ranks", "sb3")
 #: The trainer's clock.
@@ -388,9 +388,7 @@ def run_tests(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__, json=True)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--seconds", type=float, default=5.0, help="measured time per case of ppo")
     parser.add_argument("--workers", nargs="+", type=int, default=[8, 14], help="processes that step")
@@ -409,7 +407,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="of sb3 on each device")
     parser.add_argument("--cpu", action="store_true", help="a tiny version, to see that it works")
     parser.add_argument("--profile", metavar="FOLDER", type=Path, help="also write traces there")
-    parser.add_argument("--json", metavar="PATH", help="write the results there too, after each part")
     options = parser.parse_args()
     if options.rank_on:  # one of the processes of `run_ranks`
         torch.set_num_threads(1)
@@ -428,8 +425,7 @@ def main() -> None:
         torch.set_num_threads(1)  # of the processor: more would only wait for each other
         set_num_threads(min(8, available_cores()))  # of gathers
         results[part] = partial(runs[part], options)()
-        if options.json:
-            Path(options.json).write_text(json.dumps(results, indent=1))
+        write_json(options.json, results)
 
 
 if __name__ == "__main__":

@@ -25,9 +25,7 @@ something where two processors are free.
 
 from __future__ import annotations
 
-import argparse
 import importlib
-import json
 import math
 import multiprocessing
 import platform
@@ -47,7 +45,7 @@ import numpy as np
 from entitize.adapters.microrts import MicroRTSVectorEnv, find_map
 from entitize.adapters.microrts.java import start_engine
 
-from rows import Budget, Row, add_options, rounds, write_rows
+from rows import Budget, Row, has_written_rows, rounds, script_parser, write_json
 
 MIX = {"coacAI": 18, "randomBiasedAI": 2, "lightRushAI": 2, "workerRushAI": 2}
 TARGET = 0.9
@@ -283,14 +281,10 @@ def time_processes(board: str, num_envs: int, most: int, warm_up: float) -> dict
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true", help="one setting, short")
+    parser = script_parser(__doc__, quick="one setting, short", json=True, rows=True)
     parser.add_argument("--part", choices=["all", "step", "processes"], default="all")
-    parser.add_argument("--json", type=Path, help="write the numbers there")
-    add_options(parser)
     options = parser.parse_args()
-    if options.rows:
-        write_rows(options.rows, bench_rows(Budget(options.budget)))
+    if has_written_rows(options, bench_rows):
         return
     settings = [("basesWorkers8x8", n, selfplay) for n in (8, 24) for selfplay in (False, True)]
     settings += [("basesWorkers16x16", n, selfplay) for _, n, selfplay in settings]
@@ -313,8 +307,7 @@ def main() -> None:
             cells = "".join(f"{times[name]:18.0f}" for name in columns)
             ratios = "".join(f"{times[f'ratio, {name}']:8.2f}" for name in columns[1:])
             print(f"{board:18} {num_envs:3}  {cells}      {ratios}", flush=True)
-    if options.json:
-        options.json.write_text(json.dumps(results, indent=1))
+    write_json(options.json, results)
 
 
 def time_steps(

@@ -12,8 +12,6 @@ own last rollout had.
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import time
 from collections.abc import Iterator
@@ -28,7 +26,7 @@ from entitize.policies.baselines import GridNet, ImpalaGridNet, TransformerNet, 
 from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, PPOConfig
 
-from rows import Budget, Row, add_options, rounds, write_rows
+from rows import Budget, Row, has_written_rows, rounds, script_parser, write_json
 
 NUM_ENVS = 24
 OPPONENTS = {"coacAI": 18, "randomBiasedAI": 2, "lightRushAI": 2, "workerRushAI": 2}
@@ -150,19 +148,13 @@ def bench_rows(budget: Budget) -> Iterator[Row]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__, quick="short rollouts, to see that it runs", json=True, rows=True)
     parser.add_argument("--map", default="basesWorkers8x8")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
-    parser.add_argument("--quick", action="store_true", help="short rollouts, to see that it runs")
-    parser.add_argument("--json", metavar="PATH", help="write the results there too")
-    add_options(parser)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    if options.rows:
-        write_rows(options.rows, bench_rows(Budget(options.budget)))
+    if has_written_rows(options, bench_rows):
         return
     num_steps, num_rounds, warm_up = (16, 1, 1) if options.quick else (128, options.rounds, WARM_UP)
     contestants = {name: Contestant(name, options.map, num_steps) for name in options.networks}
@@ -174,9 +166,7 @@ def main() -> None:
         print(f"round {index + 1} of {warm_up + num_rounds}", flush=True)
     results = {name: contestant.result() for name, contestant in contestants.items()}
     print_table(results)
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump({name: asdict(r) for name, r in results.items()}, file, indent=1)
+    write_json(options.json, {name: asdict(r) for name, r in results.items()})
 
 
 if __name__ == "__main__":

@@ -10,8 +10,6 @@ maps.
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import sys
 import time
@@ -25,7 +23,7 @@ from entitize.envs.games.conquest.orbit_wars import rules
 from entitize.envs.games.conquest.orbit_wars.game import OrbitWarsVectorEnv
 from entitize.envs.games.conquest.orbit_wars.view import order_launches
 
-from rows import Budget, Row, add_options, rounds, write_rows
+from rows import Budget, Row, has_written_rows, rounds, script_parser, write_json
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 TARGET = 100.0
@@ -95,24 +93,18 @@ def bench_rows(budget: Budget) -> Iterator[Row]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__, json=True, rows=True)
     parser.add_argument("--games", type=int, default=32, help="that ours plays at once")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", metavar="PATH", help="write the numbers there as well")
-    add_options(parser)
     options = parser.parse_args()
-    if options.rows:
-        write_rows(options.rows, bench_rows(Budget(options.budget)))
+    if has_written_rows(options, bench_rows):
         return
     ours, engine, fleets = measure(options.games, options.rounds, float("inf"))
     print("one tick of one game, microseconds of processor time")
     print(f"published engine {engine:10.1f}   {fleets[1]:.0f} fleets on average")
     print(f"ours {ours:22.1f}   {fleets[0]:.0f} fleets on average; {engine / ours:.0f} times as fast")
-    if options.json:
-        found = {"ours": ours, "engine": engine, "fleets": fleets[0], "engine_fleets": fleets[1]}
-        Path(options.json).write_text(json.dumps(found))
+    found = {"ours": ours, "engine": engine, "fleets": fleets[0], "engine_fleets": fleets[1]}
+    write_json(options.json, found)
 
 
 if __name__ == "__main__":

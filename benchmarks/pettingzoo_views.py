@@ -11,7 +11,6 @@ it. Reported are medians over the steps.
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import math
 import statistics
@@ -25,7 +24,7 @@ from entitize import from_pettingzoo
 from entitize.adapters.pettingzoo.games import find_view
 from entitize.envs import sample_actions
 
-from rows import Budget, Row, add_options, rounds, write_rows
+from rows import Budget, Row, has_written_rows, rounds, script_parser
 
 
 def registered(api: str, name: str, **options: Any) -> Callable[[], Any]:
@@ -142,16 +141,11 @@ def bench_rows(budget: Budget) -> Iterator[Row]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="a tenth of the steps")
+    parser = script_parser(__doc__, quick="a tenth of the steps", rows=True)
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--only", nargs="*", choices=list(GAMES), default=list(GAMES))
-    add_options(parser)
     options = parser.parse_args()
-    if options.rows:
-        write_rows(options.rows, bench_rows(Budget(options.budget)))
+    if has_written_rows(options, bench_rows):
         return
     warnings.simplefilter("ignore")
     num_steps = options.steps // 10 if options.quick else options.steps

@@ -14,8 +14,6 @@ thread, of wall time on more.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import os
 import platform
@@ -38,7 +36,7 @@ from entitize.trainers.learners.losses import count
 from entitize.trainers.learners.optimizer import forget_gradients
 from numpy.typing import NDArray
 
-from rows import Budget, add_options, rounds, write_rows
+from rows import Budget, has_written_rows, rounds, script_parser, write_json
 from rows import Row as BenchRow
 
 #: The fused engine, its gradients without autograd, and the torch engine with and without its kernel.
@@ -196,19 +194,13 @@ def bench_rows(budget: Budget) -> Iterator[BenchRow]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="two short cases, few repeats")
-    parser.add_argument("--json", metavar="PATH", help="write the rows there as well")
+    parser = script_parser(__doc__, quick="two short cases, few repeats", json=True, rows=True)
     parser.add_argument("--repeats", type=int, default=9, help="timings per path and case")
     parser.add_argument("--threads", type=int, default=1, help="threads of torch and of the kernels")
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
-    add_options(parser)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    if options.rows:
-        write_rows(options.rows, bench_rows(Budget(options.budget)))
+    if has_written_rows(options, bench_rows):
         return
     repeats = 3 if options.quick else options.repeats
     machine = {"processor": platform.processor(), "cores": os.cpu_count(), "load": os.getloadavg()[0]}
@@ -221,10 +213,8 @@ def main() -> None:
             for mode in ("act", "train"):
                 rows.append(measure_row(network, lengths, mode, repeats))
                 print(show(rows[-1]), flush=True)
-    if options.json:
-        report = {"machine": machine, "threads": options.threads, "repeats": repeats}
-        with open(options.json, "w") as file:
-            json.dump({**report, "rows": [vars(row) for row in rows]}, file, indent=1)
+    report = {"machine": machine, "threads": options.threads, "repeats": repeats}
+    write_json(options.json, {**report, "rows": [vars(row) for row in rows]})
 
 
 if __name__ == "__main__":

@@ -12,10 +12,8 @@ those of the project's first issue.
 
 from __future__ import annotations
 
-import argparse
 import functools
 import importlib.util
-import json
 import math
 import platform
 import statistics
@@ -37,7 +35,7 @@ from entitize.adapters.procgen import (
 )
 from entitize.ragged import RaggedArray
 
-from rows import Budget, Row, add_options, rounds, write_rows
+from rows import Budget, Row, has_written_rows, rounds, script_parser, write_json
 
 VIEWS = {
     "default": ViewOptions(),
@@ -203,18 +201,12 @@ def bench_rows(budget: Budget) -> Iterator[Row]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="three games, few rounds")
-    parser.add_argument("--json", type=Path, help="write the numbers to this file as well")
+    parser = script_parser(__doc__, quick="three games, few rounds", json=True, rows=True)
     parser.add_argument("--games", help="comma-separated; default: all")
     parser.add_argument("--mode", default="easy", choices=("easy", "hard"))
     parser.add_argument("--num-envs", type=int, default=64)
-    add_options(parser)
     arguments = parser.parse_args()
-    if arguments.rows:
-        write_rows(arguments.rows, bench_rows(Budget(arguments.budget)))
+    if has_written_rows(arguments, bench_rows):
         return
     quick = "bigfish,bossfight,coinrun" if arguments.quick else ",".join(GAMES)
     games = (arguments.games or quick).split(",")
@@ -233,10 +225,7 @@ def main() -> None:
         print(f"{game:12}" + "".join(f"{row[name]:10.2f}" for name in COLUMNS), flush=True)
     print()
     print("\n".join(verdicts(results)))
-    if arguments.json:
-        arguments.json.write_text(
-            json.dumps({"mode": arguments.mode, "num_envs": arguments.num_envs, "us": results}, indent=1)
-        )
+    write_json(arguments.json, {"mode": arguments.mode, "num_envs": arguments.num_envs, "us": results})
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ printed as well.
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import os
@@ -22,7 +21,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
-from pathlib import Path
 from typing import Any
 
 import entitize as ez
@@ -31,7 +29,7 @@ from entitize.adapters.programs import ListeningVectorEnv
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from rows import Row, write_rows
+from rows import Row, script_parser, write_rows
 
 GAMES = (1, 16, 64)
 
@@ -146,16 +144,10 @@ def measure(count: int, seconds: float) -> list[Row]:
     ]
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--seconds", type=float, default=5.0)
-    parser.add_argument("--json", type=Path)
-    return parser.parse_args()
-
-
 if __name__ == "__main__":
-    chosen = parse_arguments()
+    parser = script_parser(__doc__, quick="one second for each case", json=True)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    chosen = parser.parse_args()
     print(f"load of the machine at the start: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     rows = [row for count in GAMES for row in measure(count, 1.0 if chosen.quick else chosen.seconds)]
     if chosen.json:

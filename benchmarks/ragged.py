@@ -10,10 +10,8 @@ does; the row marked "fresh" does not.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import importlib
-import json
 import math
 import os
 import platform
@@ -27,7 +25,7 @@ from typing import Any
 import numpy as np
 from entitize.ragged import RaggedArray, RaggedBuffer, concatenate, join_rows, set_num_threads
 
-from rows import Budget, Row, add_options, rounds, write_rows
+from rows import Budget, Row, has_written_rows, rounds, script_parser, write_json
 
 PEERS = ("rust", "awkward", "numpy")
 
@@ -368,16 +366,10 @@ def bench_rows(budget: Budget) -> Iterator[Row]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="two small cases, 32 steps, few repeats")
-    parser.add_argument("--json", metavar="PATH", help="write the rows there as well")
+    parser = script_parser(__doc__, quick="two small cases, 32 steps, few repeats", json=True, rows=True)
     parser.add_argument("--repeats", type=int, default=15, help="timings per library and operation")
-    add_options(parser)
     options = parser.parse_args()
-    if options.rows:
-        write_rows(options.rows, bench_rows(Budget(options.budget)))
+    if has_written_rows(options, bench_rows):
         return
     sizes = [(10, 5), (40, 20)] if options.quick else [(e, f) for e in (10, 40, 80) for f in (5, 20, 50)]
     num_steps, repeats = (32, 5) if options.quick else (256, options.repeats)
@@ -391,10 +383,8 @@ def main() -> None:
             rows.append(row)
             print(show(row), flush=True)
     print(footer(rows))
-    if options.json:
-        report = {"machine": machine, "num_steps": num_steps, "repeats": repeats, "rows": rows}
-        with open(options.json, "w") as file:
-            json.dump(report, file, indent=1)
+    report = {"machine": machine, "num_steps": num_steps, "repeats": repeats, "rows": rows}
+    write_json(options.json, report)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ thread` says what the second core is worth at all.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import socket
@@ -18,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rows import wait_for_ranks
+from rows import script_parser, wait_for_ranks
 
 PROGRAM = """
 import json, sys, time
@@ -60,9 +59,7 @@ def samples_per_second(game: str, lanes: int, updates: int, ranks: int, threads:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--env", default="Procgen/bigfish", help="id of the environment")
     parser.add_argument("--lanes", type=int, default=64, help="environments of all ranks")
     parser.add_argument("--ranks", type=int, default=2, help="processes, and threads of the one beside them")

@@ -34,6 +34,8 @@ from entitize.trainers import PPO, PPOConfig
 from entitize.trainers.distributed import ActorRollouts, RayRollouts, RolloutActor
 from entitize.trainers.rollout import Rollout
 
+from rows import script_parser
+
 GAME = "Procgen/bigfish"
 
 
@@ -226,9 +228,7 @@ def draw(rows: list[tuple[float, ...]], options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parts = {"transport": transport, "train": train, "simulated": simulated}
     parser.add_argument("part", choices=parts)
     parser.add_argument("--env", default=GAME, help="id of the environment")

@@ -21,7 +21,6 @@ Python.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import importlib
 import io
@@ -46,7 +45,7 @@ from entitize.trainers import PPO, PPOConfig
 
 from policy import NUM_CHOICES, NUM_FEATURES, make_batch, make_run
 from policy import measure as measure_runs
-from rows import Budget, Row, add_options, rounds, write_rows
+from rows import Budget, Row, rounds, script_parser, write_rows
 
 FOLDER = Path(__file__).resolve().parent.parent / ".reference"
 NUM_ENVS, NUM_STEPS, MINIBATCH, EPOCHS = 128, 16, 1024, 3
@@ -255,13 +254,10 @@ def bench_rows(budget: Budget, folder: Path, most: int, updates: int) -> Iterato
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__, rows=True)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--updates", type=int, default=3, help="measured in each round of a trainer")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where the reference is")
-    add_options(parser)
     options = parser.parse_args()
     torch.set_num_threads(1)
     if not load_reference(options.folder):

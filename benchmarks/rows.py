@@ -7,7 +7,7 @@ import json
 import math
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -80,13 +80,44 @@ def rounds(most: int, seconds: float = math.inf, least: int = 3) -> Iterator[int
         yield index
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the flags by which `entitize bench` asks a script for its rows."""
-    group = parser.add_argument_group("make bench")
-    group.add_argument(
-        "--rows", type=Path, metavar="PATH", help="measure the short selection, write its rows"
+def script_parser(
+    description: str | None, *, quick: str | None = None, json: bool = False, rows: bool = False
+) -> argparse.ArgumentParser:
+    """Return the parser of a script.
+
+    Args:
+        quick: add --quick, with this help.
+        json: add --json, the file for `write_json`.
+        rows: add the flags by which `entitize bench` asks for rows.
+    """
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    group.add_argument("--budget", type=float, default=60.0, metavar="SECONDS", help="for --rows; about")
+    if quick:
+        parser.add_argument("--quick", action="store_true", help=quick)
+    if json:
+        parser.add_argument("--json", type=Path, metavar="PATH", help="write the results there as well")
+    if rows:
+        group = parser.add_argument_group("make bench")
+        group.add_argument(
+            "--rows", type=Path, metavar="PATH", help="measure the short selection, write its rows"
+        )
+        group.add_argument("--budget", type=float, default=60.0, metavar="SECONDS", help="for --rows; about")
+    return parser
+
+
+def write_json(path: Path | None, results: object) -> None:
+    """Write `results`, unless no file was asked for."""
+    if path is not None:
+        path.write_text(json.dumps(results, indent=1))
+
+
+def has_written_rows(options: argparse.Namespace, measure: Callable[[Budget], Iterable[Row]]) -> bool:
+    """Measure and write rows where --rows asks for them; return whether it did."""
+    if options.rows is None:
+        return False
+    write_rows(options.rows, measure(Budget(options.budget)))
+    return True
 
 
 def write_rows(path: Path, rows: Iterable[Row]) -> None:

@@ -11,9 +11,7 @@ the players take turns, medians. Loading is reported in wall time as well.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
-import json
 import os
 import statistics
 import subprocess
@@ -39,6 +37,8 @@ from entitize.policies.rogue_net import RogueNet
 from entitize.policies.runtime import Agent
 from entitize.ragged import RaggedArray
 from numpy.typing import ArrayLike
+
+from rows import script_parser, write_json
 
 NUM_TYPES, NUM_FEATURES, NUM_CHOICES = 5, 8, 15
 SPACE = EntitySpace(
@@ -157,11 +157,7 @@ def loading(folder: Path, repeats: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="few repeats")
-    parser.add_argument("--json", metavar="PATH", help="write the numbers there as well")
+    parser = script_parser(__doc__, quick="few repeats", json=True)
     options = parser.parse_args()
     torch.set_num_threads(1)
     repeats = 5 if options.quick else 101
@@ -177,8 +173,7 @@ def main() -> None:
         print(title)
         for row, microseconds in numbers.items():
             print(f"  {row:<28}{microseconds:>12,.1f} µs")
-    if options.json:
-        Path(options.json).write_text(json.dumps(report, indent=1))
+    write_json(options.json, report)
 
 
 if __name__ == "__main__":

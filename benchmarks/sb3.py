@@ -19,8 +19,6 @@ The reward per step (1 is the most, 1/4 chance) is that of the last quarter of a
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import time
 from collections import defaultdict
@@ -38,7 +36,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
-from rows import Budget, Row, add_options, rounds, write_rows
+from rows import Budget, Row, has_written_rows, rounds, script_parser, write_json
 
 NUM_ENVS, NUM_STEPS, BATCH_SIZE, EPOCHS, LEARNING_RATE = 16, 64, 256, 4, 1e-3
 #: Steps do not depend on each other, so nothing is to be gained from looking ahead.
@@ -260,20 +258,14 @@ def bench_rows(budget: Budget) -> Iterator[Row]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__, quick="one short round, to see that it runs", json=True, rows=True)
     parser.add_argument("--games", nargs="+", choices=GAMES, default=list(GAMES))
     parser.add_argument("--learners", nargs="+", choices=LEARNERS, default=list(LEARNERS))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=32_768, help="environment steps per run")
-    parser.add_argument("--quick", action="store_true", help="one short round, to see that it runs")
-    parser.add_argument("--json", metavar="PATH", help="write the runs there too")
-    add_options(parser)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    if options.rows:
-        write_rows(options.rows, bench_rows(Budget(options.budget)))
+    if has_written_rows(options, bench_rows):
         return
     num_rounds, steps = (1, 2 * NUM_ENVS * NUM_STEPS) if options.quick else (options.rounds, options.steps)
     results: dict[str, dict[str, list[Run]]] = {}
@@ -285,16 +277,10 @@ def main() -> None:
             for learner in options.learners:
                 runs[learner].append(LEARNERS[learner](game, seed, steps))
         print_table(game, runs)
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump(
-                {
-                    g: {name: [asdict(r) for r in runs] for name, runs in of.items()}
-                    for g, of in results.items()
-                },
-                file,
-                indent=1,
-            )
+    write_json(
+        options.json,
+        {g: {name: [asdict(r) for r in runs] for name, runs in of.items()} for g, of in results.items()},
+    )
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ said: 10 entities per step, 64 steps, d_model 16, 2 layers, 2 heads.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import tempfile
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import Any
 import numpy as np
 from entitize.policies.runtime import Agent
 
+from rows import script_parser, write_json
 from runtime import make_batch, make_players, measure
 
 #: What is varied, over which values; the network's options and the batch are the rest.
@@ -78,11 +77,7 @@ def plot(report: dict[str, dict[int, float]], path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="few repeats, small sizes")
-    parser.add_argument("--json", metavar="PATH", help="write the numbers there as well")
+    parser = script_parser(__doc__, quick="few repeats, small sizes", json=True)
     parser.add_argument("--plot", metavar="PATH", help="draw them there")
     options = parser.parse_args()
     print(f"load of the machine at the start: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
@@ -93,8 +88,7 @@ def main() -> None:
         print(LABELS[name])
         for value, microseconds in report[name].items():
             print(f"  {value:>6}{microseconds:>12,.0f} µs", flush=True)
-    if options.json:
-        Path(options.json).write_text(json.dumps(report, indent=1))
+    write_json(options.json, report)
     if options.plot:
         plot(report, Path(options.plot))
 

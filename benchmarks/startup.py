@@ -10,8 +10,6 @@ to what other programs do but not to caches that they share; the median of the w
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -19,6 +17,8 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from rows import script_parser, write_json
 
 #: Seconds of processor time for MineSweeper.
 GOALS = {"cold": 25.0, "warm": 3.0}
@@ -72,13 +72,9 @@ def measure(env_id: str, warm_runs: int, trees: dict[str, Path | None], scratch:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__, quick="one warm run instead of five", json=True)
     parser.add_argument("--env", default="MineSweeper", help="id of the environment")
-    parser.add_argument("--quick", action="store_true", help="one warm run instead of five")
     parser.add_argument("--peer", metavar="CHECKOUT", type=Path, help="another checkout to measure as well")
-    parser.add_argument("--json", metavar="PATH", help="write the numbers there as well")
     options = parser.parse_args()
     print(f"load of the machine at the start: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     with tempfile.TemporaryDirectory() as folder:
@@ -93,8 +89,7 @@ def main() -> None:
         for kind, goal in GOALS.items():
             parts = ", ".join(f"{part} {seconds:.1f}" for part, seconds in found[kind].items())
             print(f"  {kind:<6}{sum(found[kind].values()):>8.1f}  (goal {goal:.0f}): {parts}")
-    if options.json:
-        Path(options.json).write_text(json.dumps(report, indent=1))
+    write_json(options.json, report)
 
 
 if __name__ == "__main__":

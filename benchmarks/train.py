@@ -19,8 +19,6 @@ split and all that is not, so no run is faster than that.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import platform
 import statistics
@@ -35,7 +33,7 @@ from entitize.adapters.procgen import GAMES
 from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, PPOConfig
 
-from rows import Budget, Row, add_options, write_rows
+from rows import Budget, Row, has_written_rows, script_parser, write_json
 
 PARTS = ("env", "inference", "storage", "update")
 
@@ -248,18 +246,12 @@ def bench_rows(budget: Budget) -> Iterator[Row]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__, quick="two updates per case, to see that it runs", json=True, rows=True)
     parser.add_argument("--cases", nargs="+", choices=[*CASES, *GROUPS], default=list(COMPARED))
-    parser.add_argument("--quick", action="store_true", help="two updates per case, to see that it runs")
     parser.add_argument("--seconds", type=float, default=20.0, help="measured time per case")
     parser.add_argument("--threads", type=int, default=1, help="of the network and of Procgen")
-    parser.add_argument("--json", metavar="PATH", help="write the results there too")
-    add_options(parser)
     options = parser.parse_args()
-    if options.rows:
-        write_rows(options.rows, bench_rows(Budget(options.budget)))
+    if has_written_rows(options, bench_rows):
         return
     results = {}
     for name in [name for case in options.cases for name in GROUPS.get(case, [case])]:
@@ -269,15 +261,13 @@ def main() -> None:
     print_table(results)
     if options.threads > 1:
         print_threads(results)
-    if options.json:
-        machine = {
-            "processor": platform.machine(),
-            "cores": os.cpu_count(),
-            "python": platform.python_version(),
-        }
-        cases = {name: {"case": asdict(CASES[name]), **asdict(result)} for name, result in results.items()}
-        with open(options.json, "w") as file:
-            json.dump({"machine": machine, "threads": options.threads, "cases": cases}, file, indent=1)
+    machine = {
+        "processor": platform.machine(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+    }
+    cases = {name: {"case": asdict(CASES[name]), **asdict(result)} for name, result in results.items()}
+    write_json(options.json, {"machine": machine, "threads": options.threads, "cases": cases})
 
 
 if __name__ == "__main__":

@@ -15,19 +15,18 @@ half. Run it where nothing else runs.
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import time
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import entitize as ez
 import numpy as np
 from entitize.envs.actions import ActionMask
 from entitize.ragged import RaggedArray, available_cores
+
+from rows import script_parser, write_json
 
 LANES, ENTITIES, FEATURES, ACTORS, CHOICES = 24, 30, 27, 8, 78
 NAMES = ("one process", "two workers")
@@ -90,9 +89,7 @@ def time_steps(microseconds: float, most: int, steps: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true", help="few rounds")
-    parser.add_argument("--json", type=Path, help="write the numbers there")
+    parser = script_parser(__doc__, quick="few rounds", json=True)
     options = parser.parse_args()
     most, steps = (5, 100) if options.quick else (15, 300)
     print(f"{available_cores()} cores; microseconds per step of {LANES} lanes")
@@ -101,8 +98,7 @@ def main() -> None:
     for microseconds in (0, 100, 200, 500, 1000, 3000):
         results[microseconds] = times = time_steps(microseconds, most, steps)
         print(f"{microseconds:14}" + "".join(f"{times[name]:20.0f}" for name in NAMES), flush=True)
-    if options.json:
-        options.json.write_text(json.dumps(results, indent=1))
+    write_json(options.json, results)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import re
@@ -16,14 +15,13 @@ from entitize.experiments import UserError
 
 from facts import raises
 from report import compare, comparison_lines, draw_ratios, parse_results, results_text, table_lines
-from rows import Budget, Row, add_options, read_rows, rounds, write_rows
+from rows import Budget, Row, read_rows, rounds, script_parser, write_json, write_rows
 from suite import SCRIPTS, SHARED, committed, read_budgets, run_scripts
 
 #: A benchmark as those of the repository are, of two rows; one figure comes from a file beside it.
 SCRIPT = """
-import argparse
 from pathlib import Path
-from rows import Budget, Row, add_options, rounds, write_rows
+from rows import Row, has_written_rows, rounds, script_parser
 
 def bench_rows(budget):
     assert 0 < budget.share(1) <= 5
@@ -32,10 +30,7 @@ def bench_rows(budget):
     yield Row("sum", figure, 8.0, "NumPy", "ms", False, target=2.0)
     yield Row("steps", 300.0 + len(list(rounds(3))), 101.0, "engine", "steps/s", kind="floor")
 
-parser = argparse.ArgumentParser()
-add_options(parser)
-options = parser.parse_args()
-write_rows(options.rows, bench_rows(Budget(options.budget)))
+assert has_written_rows(script_parser("", rows=True).parse_args(), bench_rows)
 """
 
 
@@ -218,10 +213,17 @@ def test_a_budget_is_shared_among_what_is_to_come() -> None:
 
 
 def test_scripts_take_the_flags_of_the_command() -> None:
-    parser = argparse.ArgumentParser()
-    add_options(parser)
+    parser = script_parser("Measures.", rows=True)
     assert parser.parse_args([]).rows is None
     assert vars(parser.parse_args(["--rows", "x", "--budget", "3"])) == {"rows": Path("x"), "budget": 3}
+
+
+def test_results_are_written_where_that_was_asked_for(tmp_path: Path) -> None:
+    parser = script_parser("Measures.", quick="few repeats", json=True)
+    words = ["--quick", "--json", str(tmp_path / "results.json")]
+    for options in (parser.parse_args([]), parser.parse_args(words)):
+        write_json(options.json, {"quick": options.quick})
+    assert json.loads((tmp_path / "results.json").read_text()) == {"quick": True}
 
 
 # -- comparing and showing ----------------------------------------------------------------------------------
@@ -286,7 +288,7 @@ def test_benchmarks_with_a_budget_give_rows_and_stay_under_ten_minutes() -> None
     assert 300 < sum(budgets.values()) < 500  # starting up and compiling come on top
     for name in budgets:
         text = (SCRIPTS / f"{name}.py").read_text()
-        assert "    add_options(parser)" in text and "        write_rows(" in text, name
+        assert "rows=True)" in text and ("has_written_rows(" in text or "write_rows(" in text), name
     without = {path.stem for path in SCRIPTS.glob("*.py")} - set(budgets) - set(SHARED)
     assert without == {
         *("attention", "continuous", "engines", "fuzz_checkpoints", "gpu", "questions"),
