@@ -9,13 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ....ragged import RaggedArray
 from ...batch.entity_batch import EntityBatch
 from ...errors import reset_option, whole_number
 from ...randomness import below
 from ...registration import share_lanes
 from ...spaces import EntitySpace
 from ...vector.native import NativeVectorEnv
-from ...vector.native_arrays import Flags, Ints
+from ...vector.native_arrays import Flags, Floats, Ints
 from ...vector.saved_state import Bounds, State
 from ...vector.vector_env import EntityVectorEnv
 from .forecast import FLEETS
@@ -50,7 +51,7 @@ def player_lanes(
 class ConquestVectorEnv(NativeVectorEnv):
     """Games between players, some of which may be bots. Abstract.
 
-    A game writes `_set_up`, `_observe` and `_advance`, which hands the results to `_report_results`.
+    A game writes `_set_up`, `_observe` and `_play`.
 
     Args:
         space: what a player observes.
@@ -126,6 +127,14 @@ class ConquestVectorEnv(NativeVectorEnv):
     def _observe(self, games: Ints, seats: Ints) -> EntityBatch:
         """Return what the players `seats` (L,) of `games` (L,) observe."""
 
+    @abstractmethod
+    def _play(
+        self, targets: RaggedArray, shares: RaggedArray, rewards: Floats, terminated: Flags, results: Ints
+    ) -> None:
+        """Play one turn of every game, and fill the rewards of the lanes (num_envs,), which of them end, and
+        with which results: -1, 0 or 1.
+        """
+
     def _bounds(self) -> Bounds:
         return {"seats": (0, self.num_players - 1)}
 
@@ -161,12 +170,15 @@ class ConquestVectorEnv(NativeVectorEnv):
         lanes = self.all_lanes if lanes is None else lanes
         return self._observe(self.lane_games[lanes], self.seats[lanes])
 
-    def _report_results(self, terminated: Flags, results: Ints) -> None:
-        """Put `results` (num_envs,) of the lanes that `terminated` into the info as their outcomes."""
+    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
+        rewards, terminated = np.empty(self.num_envs, np.float32), np.zeros(self.num_envs, bool)
+        results = np.zeros(self.num_envs, np.int64)
+        self._play(actions["Target"], actions["Share"], rewards, terminated, results)
         if terminated.any():
             outcome = np.full(self.num_envs, None, object)
             outcome[terminated] = np.array(["loss", "draw", "win"], object)[results[terminated] + 1]
             self._outcome = outcome, terminated.copy()
+        return rewards, terminated
 
     def _info(self) -> dict[str, Any]:
         if self._outcome is None:

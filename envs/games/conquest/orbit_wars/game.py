@@ -147,10 +147,9 @@ class OrbitWarsVectorEnv(ConquestVectorEnv):
         is_there = np.arange(self.boards.fleets.shape[1]) < state["fleet_counts"][:, None]
         self._expect(~is_there | (state["crews"][..., 1] > 0), "crews", "ships in each fleet", state["crews"])
 
-    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
-        rewards, terminated = np.empty(self.num_envs, np.float32), np.zeros(self.num_envs, bool)
-        results = np.zeros(self.num_envs, np.int64)
-        targets, shares = actions["Target"], actions["Share"]
+    def _play(
+        self, targets: RaggedArray, shares: RaggedArray, rewards: Floats, terminated: Flags, results: Ints
+    ) -> None:
         _play(
             self.boards,
             self.seats,
@@ -169,8 +168,6 @@ class OrbitWarsVectorEnv(ConquestVectorEnv):
             terminated,
             results,
         )
-        self._report_results(terminated, results)
-        return rewards, terminated
 
     def _observe(self, games: Ints, seats: Ints) -> EntityBatch:
         return seen_by(self.boards, games, seats, self.num_players, self.min_ships, self.fleets_shown)

@@ -128,10 +128,9 @@ class PlanetWarsVectorEnv(ConquestVectorEnv):
         fits = ~is_there | (fleets[..., SOURCE] < counts) & (fleets[..., DESTINATION] < counts)
         self._expect(fits, "fleets", "planets that are there", fleets)
 
-    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
-        rewards, terminated = np.empty(self.num_envs, np.float32), np.zeros(self.num_envs, bool)
-        results = np.zeros(self.num_envs, np.int64)
-        targets, shares = actions["Target"], actions["Share"]
+    def _play(
+        self, targets: RaggedArray, shares: RaggedArray, rewards: Floats, terminated: Flags, results: Ints
+    ) -> None:
         _play(
             self.galaxies,
             self.seats,
@@ -148,8 +147,6 @@ class PlanetWarsVectorEnv(ConquestVectorEnv):
             terminated,
             results,
         )
-        self._report_results(terminated, results)
-        return rewards, terminated
 
     def _observe(self, games: Ints, seats: Ints) -> EntityBatch:
         return seen_by(self.galaxies, games, seats + 1, self.min_ships, self.fleets_shown)
