@@ -155,7 +155,9 @@ class MinefieldVectorEnv(NativeVectorEnv):
         )
 
     def _draw(self, lane: int) -> Pixels:
-        """The field (256, 256, 3), y upwards; the vehicle's nose says where it heads."""
+        """The field (256, 256, 3), y downwards, so that left and right are the vehicle's; its nose says where
+        it heads.
+        """
         picture = np.full((_PICTURE, _PICTURE, 3), _GROUND, np.uint8)
         x, y, direction = self.vehicles[lane]
         nose = (x + _REACH * math.cos(direction), y + _REACH * math.sin(direction))
@@ -169,7 +171,7 @@ class MinefieldVectorEnv(NativeVectorEnv):
     def _dot(self, picture: Pixels, place: Any, radius: float, colour: Any) -> None:
         scale = _PICTURE / self.width
         rows, columns = np.ogrid[:_PICTURE, :_PICTURE]
-        column, row = (place[0] + self.width / 2) * scale, (self.width / 2 - place[1]) * scale
+        column, row = (place[0] + self.width / 2) * scale, (place[1] + self.width / 2) * scale
         distance = (rows + 0.5 - row) ** 2 + (columns + 0.5 - column) ** 2
         picture[distance <= max(radius * scale, 1.0) ** 2] = colour
 

@@ -203,6 +203,28 @@ def test_cells_may_be_one_hot(boards):
     assert encode(view, box((2, 3, 4)), list(with_health)) == expected
 
 
+def test_one_hot_channels_are_in_the_order_of_ids():
+    grid = np.zeros((1, 2, 2), np.float32)
+    grid[0, 0, 0] = grid[0, 1, 1] = 1  # id 0 at x = 0, id 1 at x = 1
+    view = views.Cells({"bee": 1, "ant": 0}, one_hot=True, layout="hwc")
+    assert encode(view, box((1, 2, 2)), [grid]) == {"bee": [[[1, 0]]], "ant": [[[0, 0]]]}
+    table = np.array([[1, 0, 7], [0, 1, 8]], np.float32)
+    rows = views.Rows(["a", "b", "x"], type=["a", "b"], types={"B": 1, "A": 0})
+    assert encode(rows, box((2, 3)), [table]) == {"B": [[[8]]], "A": [[[7]]]}
+    for wrong in (
+        views.Cells({"bee": 2, "ant": 0}, one_hot=True, layout="hwc"),
+        views.Rows(["a", "b", "x"], type=["a", "b"], types={"B": 2, "A": 0}),
+    ):
+        with raises(views.ViewError, "0 to 1", "{'", 2):
+            bind(wrong, box((1, 2, 2)) if isinstance(wrong, views.Cells) else box((2, 3)))
+
+
+def test_a_board_whose_ids_go_around_0_is_empty_at_0():
+    board = np.array([[0, -1], [1, 0]])
+    encoded = encode(views.auto(box((2, 2), -1, 1, np.int8)), box((2, 2), -1, 1, np.int8), [board])
+    assert [cells for (cells,) in encoded.values()] == [[[1, 0, 1, 0], [0, 1, 0, 1]]]
+
+
 def test_ids_that_no_object_has_are_named():
     view = views.Cells({"ant": 4, "bee": 6})
     for wrong in (3, 5, 7):

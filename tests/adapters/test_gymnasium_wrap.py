@@ -117,6 +117,15 @@ def test_known_environments_have_names_for_what_they_show():
     assert lander.choices == ("nothing", "left_engine", "main_engine", "right_engine")
 
 
+def test_choices_have_numbers_where_a_wrapper_may_change_their_meaning():
+    changed = gymnasium.wrappers.TransformAction(
+        make("CartPole-v1"), lambda a: 1 - a, gymnasium.spaces.Discrete(2)
+    )
+    assert wrap(changed).action_space["action"].choices == ("0", "1")
+    sticky = gymnasium.wrappers.StickyAction(make("CartPole-v1"), 0.25)
+    assert wrap(sticky).action_space["action"].choices == ("left", "right")
+
+
 @pytest.mark.full
 def test_known_games_have_names_for_what_they_show():
     breakout = wrap(make("MinAtar/Breakout-v1"))
@@ -170,6 +179,16 @@ def test_minigrid_missions_are_words_where_they_differ():
     words = [features[row[1:].argmax() + 1].removeprefix("is_") for row in seen["entities"]["mission"]]
     assert " ".join(words) == env.unwrapped.mission
     assert "mission" not in wrap(make("MiniGrid-DoorKey-5x5-v0")).observation_space.entities
+
+
+def test_highway_rows_of_zeros_are_no_vehicles():
+    observation = {"type": "Kinematics", "vehicles_count": 6, "features": ["x", "y", "vx", "vy"]}
+    env = wrap(make("highway-fast-v0", config={"vehicles_count": 2, "observation": observation}))
+    step, _ = env.reset(seed=1)
+    rows = env.unwrapped.observation_type.observe()
+    assert len(step["entities"]["Ego"]) == 1 and len(step["entities"]["Vehicle"]) == 2
+    np.testing.assert_array_equal(step["entities"]["Vehicle"], rows[1:3])
+    assert not rows[3:].any()
 
 
 def test_highway_rows_are_the_own_car_and_the_others():

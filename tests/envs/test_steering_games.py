@@ -189,7 +189,13 @@ def test_a_picture_of_a_minefield_shows_each_thing_at_its_place() -> None:
     assert frames is not None
     picture = frames[0]
     assert (picture.shape, picture.dtype) == ((256, 256, 3), np.uint8)
-    mine, target, vehicle, ground = picture[64, 192], picture[64, 64], picture[192, 128], picture[192, 192]
+    mine, target, vehicle, ground = picture[192, 192], picture[192, 64], picture[64, 128], picture[64, 192]
     assert len({tuple(colour) for colour in (mine, target, vehicle, ground)}) == 4
-    assert tuple(picture[192, 128 + 6]) == tuple(vehicle)  # its nose
-    assert tuple(picture[192, 128 - 6]) == tuple(ground)
+    assert tuple(picture[64, 128 + 6]) == tuple(vehicle)  # its nose
+    assert tuple(picture[64, 128 - 6]) == tuple(ground)
+    left = venv.single_action_space["move"].choices.index("turn left")
+    for _ in range(4):  # a quarter of a turn: upwards
+        venv.step({"move": RaggedArray.from_arrays([[left]], dtype=np.int64)})
+    picture = venv.render()[0]
+    assert tuple(picture[64 - 6, 128]) == tuple(vehicle)
+    assert tuple(picture[64 + 6, 128]) == tuple(ground)

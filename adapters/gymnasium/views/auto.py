@@ -30,8 +30,8 @@ def auto(space: spaces.Space[Any], scope: Scope | None = None) -> View:
 
     - flat Box, Discrete, MultiDiscrete, MultiBinary: one entity (`Vector`);
     - a float table: `Rows`, which keep their position; a large one: `Chunks`;
-    - a grid of bits, or a small one of floats from 0 to 1: `Channels`; of few ids: `Cells` (the lowest id is
-      empty); other grids: `Chunks`;
+    - a grid of bits, or a small one of floats from 0 to 1: `Channels`; of few ids: `Cells` (0 is empty, or
+      the lowest id where 0 is none); other grids: `Chunks`;
     - arrays of equal length in a Dict, where names and lengths suggest a table: `Columns`;
     - Dict, Tuple, Graph, OneOf, Sequence: `Items`; Text: `Characters`.
 
@@ -111,7 +111,8 @@ def _grid(space: spaces.Box | spaces.MultiDiscrete | spaces.MultiBinary) -> View
     low, high = _id_range(space)
     if len(space.shape) == 2 and high - low < MAX_IDS:
         objects = {f"id_{number}": number for number in range(low, high + 1)}
-        return Cells(objects, ignore=[f"id_{low}"], name=True)
+        empty = 0 if low <= 0 <= high else low
+        return Cells(objects, ignore=[f"id_{empty}"], name=True)
     return Chunks()
 
 

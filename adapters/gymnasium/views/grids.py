@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ....envs import ObservationError
 from ....ragged import RaggedArray
-from .scope import EntityEncoder, Scope, View, ViewError, group, slot_finder, slot_of_bits
+from .scope import EntityEncoder, Scope, View, ViewError, channel_order, group, slot_finder, slot_of_bits
 
 Vocabulary = int | Sequence[str] | None
 
@@ -182,7 +182,8 @@ class Cells(View):
         ignore: objects that are no entities, such as empty cells and walls.
         properties: names of the further channels, in order, each with its vocabulary: None for a number as it
             is, a count or a list of names for ids that become one-hot. Left out: numbers as they are.
-        one_hot: the object is given by as many channels as there are objects; a cell without a bit is empty.
+        one_hot: the object is given by as many channels as there are objects, in the order of their ids,
+            which are 0, 1, …; a cell without a bit is empty.
         name: all objects are of this one type, which distinguishes them by one-hot features; True names it by
             its path, "Cell" at the root. By default each object is a type of its own.
         layout: the order of the axes, one of "hwc", "chw", "whc", "cwh", "hw", "wh"; by default y before x,
@@ -204,6 +205,8 @@ class Cells(View):
         num_object_channels = len(ids) if self.one_hot else 1
         columns = self._properties(channels - num_object_channels, scope)
         kept_slots = np.array([kept.index(name) if name in kept else -1 for name in ids], np.int64)
+        if self.one_hot:
+            kept_slots = kept_slots[channel_order(ids, f"{scope.place}: objects")]
         find = slot_finder(
             list(ids.values()), kept_slots, f"{scope.place}: expected an object of {ids}", "object"
         )

@@ -6,13 +6,14 @@ None of these packages is imported here: an environment that is there brings its
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
+from numpy.typing import NDArray
 
 from .grids import Cells, Channels
 from .items import Items
@@ -82,7 +83,17 @@ def known(env: gymnasium.Env[Any, Any] | None, spec: EnvSpec | None = None) -> K
     }
     found = (describe.get(_package(kind)) for kind in type(base).__mro__)
     facts_of = next((facts for facts in found if facts is not None), None)
-    return Known() if facts_of is None else facts_of(env, base)
+    facts = Known() if facts_of is None else facts_of(env, base)
+    return replace(facts, choices=None) if _changes_choices(env) else facts
+
+
+def _changes_choices(env: Any) -> bool:
+    """Return true if a wrapper may give the numbers of discrete actions another meaning."""
+    while isinstance(env, gymnasium.Wrapper):
+        if isinstance(env, gymnasium.ActionWrapper) and type(env).__name__ != "StickyAction":
+            return True
+        env = env.env
+    return False
 
 
 def _package(kind: type) -> str:
@@ -234,8 +245,13 @@ def _highway(env: gymnasium.Env[Any, Any], base: Any) -> Known:
 
 def _highway_cars(features: tuple[str, ...]) -> View:
     """Kinematics: row 0 is the own car in road coordinates, the others are relative to it."""
-    presence = "presence" if "presence" in features else None
+    presence = "presence" if "presence" in features else f"{__name__}:has_numbers"
     return Rows(features, presence=presence, name="Vehicle", first="Ego")
+
+
+def has_numbers(rows: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which rows (N, f) have another number than 0: the others are padding, and no vehicles."""
+    return rows.any(1)
 
 
 def _highway_grid(features: tuple[str, ...]) -> View:

@@ -14,7 +14,17 @@ from numpy.typing import NDArray
 from ....envs import ObservationError
 from ....ragged import RaggedArray
 from .batches import join, stack
-from .scope import EntityEncoder, Scope, View, ViewError, group, imported, slot_finder, slot_of_bits
+from .scope import (
+    EntityEncoder,
+    Scope,
+    View,
+    ViewError,
+    channel_order,
+    group,
+    imported,
+    slot_finder,
+    slot_of_bits,
+)
 from .tables import suggested_views
 
 Column = str | int
@@ -224,11 +234,11 @@ def _classifier(
     """Return a function from rows (N, f) to the index of each row's type (N,); -1 for a row without one."""
     if not columns:
         return lambda rows: np.zeros(len(rows), np.int64)
-    slots = np.arange(len(types))
-    if len(columns) > 1:
-        return lambda rows: slot_of_bits(rows[:, columns] != 0, slots)
     ids = list(view.types.values()) if isinstance(view.types, Mapping) else list(range(len(types)))
     by_name = dict(zip(types, ids, strict=True))
+    if len(columns) > 1:
+        slots = channel_order(by_name, f"{scope.place}: types")
+        return lambda rows: slot_of_bits(rows[:, columns] != 0, slots)
     expected = f"{scope.place}: column {view.type!r}: expected a type of {by_name}"
     find = slot_finder(ids, range(len(ids)), expected, "type")
     return lambda rows: find(rows[:, columns[0]])

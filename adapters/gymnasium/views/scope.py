@@ -254,6 +254,19 @@ def slot_of_bits(bits: NDArray[np.bool_], slots: NDArray[np.int64]) -> NDArray[n
     return np.where(bits.any(1), slots[bits.argmax(1)], -1)
 
 
+def channel_order(ids: Mapping[str, float], place: str) -> NDArray[np.int64]:
+    """Return for each one-hot channel the index of its name in `ids` (K,).
+
+    Raises:
+        ViewError: the ids are not 0 to K - 1.
+    """
+    numbers = np.array(list(ids.values()))
+    order = np.argsort(numbers, kind="stable")
+    if not np.array_equal(numbers[order], np.arange(len(ids))):
+        raise ViewError(f"{place}: one-hot: expected the ids 0 to {len(ids) - 1}, got {dict(ids)}")
+    return order
+
+
 def merge(encoders: list[tuple[Scope, EntityEncoder]]) -> dict[str, tuple[str, ...]]:
     """The types of several encoders together.
 
