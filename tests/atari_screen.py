@@ -122,7 +122,7 @@ APPEARANCES: dict[str, dict[str, Appearance]] = {
         "Submarine": Appearance((8,), _SEA, (8, 11), tolerance=2, frames=2, fades=2),
         "Diver": Appearance((134,), _SEA, (8, 13), tolerance=2, least=6),
         "Missile": Appearance((134,), _SEA, (6, 4), tolerance=2),
-        "Patrol": Appearance((170,), (8, 40, 152, 20), (16, 11)),
+        "Patrol": Appearance((8,), (8, 40, 152, 20), (8, 7), least=8),
     },
     "Skiing": {
         "Player": Appearance((72,), _SLOPE, (8, 18), tolerance=4),

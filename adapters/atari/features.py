@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 from ...envs import EntityActionSpace, EntityBatch, EntitySpace
 from ...envs.vector.native_arrays import all_true, global_choice, typed_rows
 from ...ragged.compiled import compiled
-from .game import FURTHER, HEIGHT, LEFT, TOP, WIDTH, AtariGame
+from .game import FRAMES, FURTHER, HEIGHT, LEFT, TOP, WIDTH, AtariGame
 
 #: Pixels that count as 1 in positions and sizes, and pixels per step in velocities.
 LENGTH, SPEED = 100.0, 10.0
-#: An object that moves farther in one step has left the screen and come back elsewhere: its velocity is 0.
-_JUMP = 48.0
 
 #: Columns that the features of a type are chosen from; the further columns of a slot follow.
 _X, _Y, _WIDTH, _HEIGHT, _VELOCITY_X, _VELOCITY_Y, _FURTHER = range(7)
@@ -28,12 +26,19 @@ ACTION = "act"
 class AtariObserver:
     """Converts what a game's table reads to batches.
 
+    Args:
+        frames: the most frames of a step.
+
     Attributes:
         space: the observation space.
     """
 
-    def __init__(self, game: AtariGame, actions: tuple[str, ...], action_space: EntityActionSpace) -> None:
+    def __init__(
+        self, game: AtariGame, actions: tuple[str, ...], action_space: EntityActionSpace, frames: int
+    ) -> None:
         self._game = game
+        farthest = [kind.farthest * max(1.0, frames / FRAMES) for kind in game.types]
+        self._farthest = np.array(farthest, np.float32)
         self._num_actions = len(actions)
         self._scales = np.array(list(game.status.values()), np.float32)
         chosen, entities = [], {}
@@ -56,7 +61,9 @@ class AtariObserver:
         self, slots: NDArray[np.float32], before: NDArray[np.float32], status: NDArray[np.float32]
     ) -> EntityBatch:
         """Return the batch of slots (E, S, C), of those of the step before, and of global features (E, G)."""
-        values, starts, offsets = fill_entities(slots, before, self._game.firsts, self._columns, self._widths)
+        values, starts, offsets = fill_entities(
+            slots, before, self._game.firsts, self._columns, self._widths, self._farthest
+        )
         widths = dict(zip(self.space.entities, self._widths.tolist(), strict=True))
         entities = typed_rows(values, starts, offsets, widths)
         mask = all_true((len(slots), self._num_actions))
@@ -70,6 +77,7 @@ def fill_entities(
     firsts: NDArray[np.int64],
     columns: NDArray[np.int64],
     widths: NDArray[np.int64],
+    farthest: NDArray[np.float32],
 ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
     """Gather the objects of all lanes by type, and compute their features.
 
@@ -78,6 +86,7 @@ def fill_entities(
         firsts: (T + 1,) the first slot of each type.
         columns: (T, F) the features of each type.
         widths: (T,) how many they are.
+        farthest: (T,) the pixels that an object moves at most.
 
     Returns:
         the features of all types one after the other, where those of each type start (T + 1,), and for each
@@ -100,7 +109,7 @@ def fill_entities(
         for lane in range(lanes):
             for slot in range(firsts[t], firsts[t + 1]):
                 if slots[lane, slot, WIDTH] > 0:
-                    _describe(source, slots[lane, slot], before[lane, slot])
+                    _describe(source, slots[lane, slot], before[lane, slot], farthest[t])
                     for column in range(widths[t]):
                         values[place + column] = source[columns[t, column]]
                     place += widths[t]
@@ -108,13 +117,15 @@ def fill_entities(
 
 
 @compiled
-def _describe(source: NDArray[np.float32], now: NDArray[np.float32], before: NDArray[np.float32]) -> None:
+def _describe(
+    source: NDArray[np.float32], now: NDArray[np.float32], before: NDArray[np.float32], farthest: float
+) -> None:
     """Fill the columns that features are chosen from."""
     x, y = now[LEFT] + now[WIDTH] / 2, now[TOP] + now[HEIGHT] / 2
     source[_X], source[_Y] = x / LENGTH, y / LENGTH
     source[_WIDTH], source[_HEIGHT] = now[WIDTH] / LENGTH, now[HEIGHT] / LENGTH
     dx, dy = x - (before[LEFT] + before[WIDTH] / 2), y - (before[TOP] + before[HEIGHT] / 2)
-    if before[WIDTH] == 0 or abs(dx) > _JUMP or abs(dy) > _JUMP:
+    if before[WIDTH] == 0 or abs(dx) > farthest or abs(dy) > farthest:
         dx, dy = np.float32(0), np.float32(0)
     source[_VELOCITY_X], source[_VELOCITY_Y] = dx / SPEED, dy / SPEED
     for column in range(FURTHER, len(now)):

@@ -23,8 +23,11 @@ from ...ragged.compiled import compiled
 #: whose width is 0 is empty: the object is not on the screen.
 LEFT, TOP, WIDTH, HEIGHT, FURTHER = 0, 1, 2, 3, 4
 SCREEN_WIDTH, SCREEN_HEIGHT = 160, 210
+#: Frames of a step up to which `ObjectType.farthest` holds; in longer ones objects move as much farther.
+FRAMES = 8
 
-#: `read(ram, slots, status)`: fill the slots, which are all empty, and the global features from the memory.
+#: `read(ram, slots, status)`: fill the slots, which are all empty, and the global features from the memory,
+#: but for "lives", which the emulator counts.
 #: ram int64 (E, 128), slots float32 (E, S, C), status float32 (E, G).
 Read = Callable[[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]], None]
 
@@ -59,6 +62,9 @@ class ObjectType:
     sized: bool = False
     #: Has `velocity_x` and `velocity_y`.
     moves: bool = True
+    #: Pixels that an object moves at most in a step of up to `FRAMES` frames. One that is farther from the
+    #: last place of its slot has come back elsewhere, or is another one: its velocity is 0.
+    farthest: float = 48.0
     #: Objects stand on a grid, and the option `chunks` has an entity per chunk of it.
     grid: Grid | None = None
 

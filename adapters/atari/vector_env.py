@@ -86,13 +86,13 @@ class AtariVectorEnv(EntityVectorEnv):
         keep_freed_memory()
         self.render_mode = render_mode
         skip = self.options.frameskip
-        frames = skip if isinstance(skip, int) else (skip[0] + skip[1] - 1) / 2
-        self.metadata = {**self.metadata, "render_fps": max(1, round(60 / frames))}
+        least, most = (skip, skip) if isinstance(skip, int) else (skip[0], skip[1] - 1)
+        self.metadata = {**self.metadata, "render_fps": max(1, round(120 / (least + most)))}
         names = legal_actions() if self.options.full_action_space else cartridge.actions
         actions = EntityActionSpace({ACTION: GlobalCategorical(names)}, optional=True)
         self._actions = np.array([ale_py.Action.__members__[name].value for name in names])
         self._noop = names.index(NOOP)
-        self._observer = AtariObserver(self.game, names, actions)
+        self._observer = AtariObserver(self.game, names, actions, most)
         self.single_observation_space = self._observer.space
         self.single_action_space = actions
         self._first_seed = seed
@@ -100,6 +100,7 @@ class AtariVectorEnv(EntityVectorEnv):
         self.ram = np.zeros((self.num_envs, _RAM_BYTES), np.uint8)
         self._slots, self._status = self.game.read_slots(self.ram)
         self._before = self._slots  # of the step before
+        self._lives = [index for index, name in enumerate(self.game.status) if name == "lives"]
 
     def _reset(
         self, seeds: list[int | None], options: dict[str, Any] | None
@@ -135,6 +136,8 @@ class AtariVectorEnv(EntityVectorEnv):
         for console, memory in zip(self.consoles, self.ram, strict=True):
             console.ale.getRAM(memory)
         self._slots, self._status = self.game.read_slots(self.ram)
+        for index in self._lives:
+            self._status[:, index] = [console.lives for console in self.consoles]
 
     def _observe(self, lanes: NDArray[np.bool_] | slice = slice(None)) -> EntityBatch:
         return self._observer.observe(self._slots[lanes], self._before[lanes], self._status[lanes])

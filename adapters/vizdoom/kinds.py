@@ -65,7 +65,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 }
 
 #: Classes whose category says something else.
-_BY_CLASS = {"customrocket": "Projectile"}
+_BY_CLASS = {"customrocket": "Projectile", "megasphere": "Health"}
 _TYPES = {category: name for name, categories in CATEGORIES.items() for category in categories}
 #: Index of each type in `CATEGORIES`.
 INDEX = {name: index for index, name in enumerate(CATEGORIES)}

@@ -26,7 +26,6 @@ def read(ram: Any, slots: Any, status: Any) -> None:
                 else:
                     place(objects[FOOD + lane], left + 1, top + 1, 7, 10)
         status[e, 0] = 10000 * decimal(m[94]) + 100 * decimal(m[95]) + decimal(m[96])
-        status[e, 1] = m[83]
 
 
 GAME = AtariGame(

@@ -8,6 +8,7 @@ from ....ragged.compiled import compiled
 from ..game import FURTHER, AtariGame, ObjectType, decimal, place
 
 PLAYER, ENEMY = range(2)
+_KNOCK_OUT = 0xC0  # in place of points: 100, which end the game
 
 
 @compiled
@@ -17,7 +18,12 @@ def read(ram: Any, slots: Any, status: Any) -> None:
         faces_right = m[32] <= m[33]
         _boxer(objects[PLAYER], m[32] + 5, m[34] + 38, m[55], m[57], faces_right)
         _boxer(objects[ENEMY], m[33] + 3, m[35] + 38, m[61], m[59], not faces_right)
-        status[lane, 0], status[lane, 1] = decimal(m[18]), decimal(m[19])
+        status[lane, 0], status[lane, 1] = _points(m[18]), _points(m[19])
+
+
+@compiled
+def _points(byte: int) -> int:
+    return 100 if byte == _KNOCK_OUT else decimal(byte)
 
 
 @compiled

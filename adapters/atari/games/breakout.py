@@ -13,7 +13,7 @@ PLAYER, BALL, BRICK = range(3)
 ROWS, COLUMNS = 6, 18
 #: Byte (times 6, plus the row from below) and bit of each column of bricks.
 _BYTE = np.array([5, 4, 4, 4, 4, 3, 3, 3, 3, 2, 2, 1, 1, 1, 1, 0, 0, 0])
-_BIT = np.array([6, 6, 4, 2, 0, 0, 2, 4, 6, 6, 4, 0, 2, 4, 6, 4, 2, 0])
+_BIT = np.array([6, 6, 4, 2, 0, 0, 2, 4, 6, 4, 6, 6, 4, 2, 0, 0, 2, 4])
 _WALL = Grid((ROWS, COLUMNS), chunk=(6, 3), area=(8, 57, 144, 36))
 
 
@@ -31,7 +31,7 @@ def read(ram: Any, slots: Any, status: Any) -> None:
                     brick = objects[BRICK + COLUMNS * row + column]
                     place(brick, 8 + 8 * column, 57 + 6 * row, 8, 6)
                     brick[FURTHER] = row
-        status[lane, 0], status[lane, 1] = 100 * (m[76] & 15) + decimal(m[77]), m[57]
+        status[lane, 0] = 100 * (m[76] & 15) + decimal(m[77])
 
 
 GAME = AtariGame(

@@ -41,7 +41,6 @@ def read(ram: Any, slots: Any, status: Any) -> None:
             place(objects[DIVING_DEMON], _column(m[20]), 177 - m[72], 8, 8)
         if m[1] < 160:  # else the title is shown
             status[lane, 0] = 10000 * decimal(m[1]) + 100 * decimal(m[3]) + decimal(m[5])
-        status[lane, 1] = m[114] + 1
 
 
 @compiled

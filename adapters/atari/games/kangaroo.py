@@ -16,7 +16,8 @@ _ABSENT = 255
 def read(ram: Any, slots: Any, status: Any) -> None:
     for lane in range(len(ram)):
         m, objects = ram[lane], slots[lane]
-        _player(objects[PLAYER], m[17], 8 * m[16] + 4, m[18])
+        if m[16] < 22:  # else she has fallen below the lowest floor
+            _player(objects[PLAYER], m[17], 8 * m[16] + 4, m[18])
         place(objects[CHILD], m[83] + 15, 12, 8, 15)
         place(objects[BELL], m[82] + 16, 36, 6, 11)
         # The bell is the first in the lists of places (from 84 and 89 on), or not among them.
@@ -32,7 +33,7 @@ def read(ram: Any, slots: Any, status: Any) -> None:
                 place(objects[COCONUT + coconut], m[28 + coconut] + 15, 8 * m[25 + coconut] + 1, 2, 3)
         if m[33] != _ABSENT:
             place(objects[FALLING], m[34] + 14, 8 * (m[33] - 22 * m[36]) + 9, 2, 3)
-        status[lane, 0], status[lane, 1] = 10000 * decimal(m[39]) + 100 * decimal(m[40]), m[45] + 1
+        status[lane, 0] = 10000 * decimal(m[39]) + 100 * decimal(m[40])
         status[lane, 2], status[lane, 3] = 100 * decimal(m[59]), m[36]
 
 

@@ -61,8 +61,7 @@ def read(ram: Any, slots: Any, status: Any) -> None:
             if m[117] >> (2 + pill) & 1:
                 place(objects[POWER_PILL + pill], 148 if pill < 2 else 8, 15 if pill % 2 else 147, 4, 7)
         _pills(m[59:101], _GRIDS[min(m[0], 3)], objects[PILL:])
-        score = 10000 * decimal(m[122]) + 100 * decimal(m[121]) + decimal(m[120])
-        status[lane, 0], status[lane, 1] = score, (m[123] & 3) + 1
+        status[lane, 0] = 10000 * decimal(m[122]) + 100 * decimal(m[121]) + decimal(m[120])
 
 
 @compiled

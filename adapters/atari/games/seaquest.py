@@ -36,13 +36,13 @@ def read(ram: Any, slots: Any, status: Any) -> None:
                     place(objects[MISSILE + lane], m[71 + lane] + 2, 145 - 24 * lane, 6, 4)
                 else:
                     place(objects[DIVER + lane], m[71 + lane], 137 - 24 * lane, 8, 13)
-        if m[60] >= 2 and m[118] < 160:  # late in the game: not compared with the screen yet
-            place(objects[PATROL], m[118], 45, 16, 11)
+        if 0 < m[118] < 160:
+            place(objects[PATROL], m[118], 46, 8, 7)
         for slot in objects:
             if slot[WIDTH] > 0:
                 cut(slot, 8, 0, 160, 210)  # the border at the left hides what is behind
         status[e, 0] = 10000 * decimal(m[56]) + 100 * decimal(m[57]) + decimal(m[58])
-        status[e, 1], status[e, 2], status[e, 3] = m[59] + 1, m[102], m[62]
+        status[e, 2], status[e, 3] = m[102], m[62]
 
 
 GAME = AtariGame(

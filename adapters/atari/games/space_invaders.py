@@ -32,7 +32,6 @@ def read(ram: Any, slots: Any, status: Any) -> None:
         if m[30] not in (0, 180):
             place(objects[SAUCER], m[30] - 1, 12, 7, 8)
         status[lane, 0] = 100 * decimal(m[102]) + decimal(m[104])
-        status[lane, 1] = m[73]
 
 
 @compiled
@@ -51,7 +50,8 @@ GAME = AtariGame(
     (
         ObjectType("Player"),
         ObjectType("Shot"),
-        ObjectType("Invader", ROWS * COLUMNS, ("row",)),
+        # Where the columns at the left are gone, those at the right take their slots, 16 pixels away.
+        ObjectType("Invader", ROWS * COLUMNS, ("row",), farthest=15.0),
         ObjectType("Bomb", 2),
         ObjectType("Shield", SHIELDS, sized=True, moves=False),
         ObjectType("Saucer"),

@@ -219,6 +219,122 @@ def test_the_left_arm_of_a_boxer_who_faces_right_is_the_upper_one() -> None:
     assert agrees[False] < 0.2 * agrees[True], agrees
 
 
+def held(venv: Any, name: str) -> Any:
+    """An action of the only lane."""
+    return {"act": ez.RaggedArray.from_arrays([[venv.single_action_space["act"].choices.index(name)]])}
+
+
+def test_every_brick_is_where_the_screen_shows_it() -> None:
+    """Two bits of the memory are a brick. Those of one byte come back at once, and are cleared by no game."""
+    with ez.make_vec("Atari/Breakout", frameskip=1, repeat_action_probability=0.0) as venv:
+        venv.reset(seed=1)
+        for _ in range(10):
+            venv.step({})
+        state, console = venv.get_state(), venv.consoles[0].ale
+        gone = set()
+        for byte in set(range(36)) - {5}:
+            for pair in range(0, 8, 2):
+                venv.set_state(state)
+                console.setRAM(byte, int(console.getRAM()[byte]) & ~(3 << pair))
+                batch, *_ = venv.step({})
+                screen = console.getScreen()
+                bricks = {(x, y) for x in range(8, 152, 8) for y in range(57, 93, 6) if screen[y + 2, x + 4]}
+                assert {(left, top) for left, top, *_ in boxes(venv, batch, "Breakout")["Brick"]} == bricks
+                gone |= {(x, y) for x in range(8, 152, 8) for y in range(57, 93, 6)} - bricks
+        assert len(gone) > 100
+
+
+def test_the_patrol_of_seaquest_is_what_the_screen_shows() -> None:
+    appearance = {"Patrol": APPEARANCES["Seaquest"]["Patrol"]}
+    with ez.make_vec("Atari/Seaquest", frameskip=2) as venv:
+        venv.reset(seed=1)
+        console, seen, absent = venv.consoles[0].ale, 0, 0
+        for step in range(500):
+            console.setRAM(60, 2)  # a later level
+            console.setRAM(59, 3)  # lives
+            batch, *_ = venv.step({})
+            found = {"Patrol": boxes(venv, batch, "Seaquest")["Patrol"]}
+            if step > 20:
+                screen = console.getScreen()
+                assert not differences([screen], appearance, [found], np.zeros_like(screen))
+                seen += len(found["Patrol"])
+                absent += not found["Patrol"]
+        assert seen > 50 and absent > 50
+
+
+def test_a_knock_out_is_a_hundred_points() -> None:
+    with ez.make_vec("Atari/Boxing") as venv:
+        for step, (_, rewards, terminated, info) in enumerate(play(venv, 1500)):
+            if step == 50:
+                venv.consoles[0].ale.setRAM(18, 0x98)
+            if terminated[0]:
+                assert rewards[0] > 0 and info["final_obs"].globals[0, 0] == 1
+                return
+    raise AssertionError("nobody was knocked out")
+
+
+@pytest.mark.parametrize("game", ["Asterix", "Kangaroo", "Seaquest"])
+def test_no_life_is_left_at_the_end(game: str) -> None:
+    with ez.make_vec(f"Atari/{game}", frameskip=8) as venv:
+        index = [*venv.game.status].index("lives")
+        for _, _, terminated, info in play(venv, 3000):
+            if terminated[0]:
+                assert info["final_obs"].globals[0, index] == 0
+                return
+    raise AssertionError("no episode ended")
+
+
+def test_everything_on_a_slope_moves_at_one_speed() -> None:
+    """Also where the topmost object leaves, and the others take other places in the memory."""
+    left = 0
+    with ez.make_vec("Atari/Skiing", repeat_action_probability=0.0) as venv:
+        venv.reset(seed=1)
+        places = {name: APPEARANCES["Skiing"][name] for name in ("Flag", "Mogul", "Tree")}
+        count = 0
+        for _ in range(400):
+            batch, *_ = venv.step({})
+            speeds = []
+            for name in places:
+                features = venv.single_observation_space.entities[name]
+                for row in batch.entities[name][0]:
+                    values = dict(zip(features, row.tolist(), strict=True))
+                    if 0.5 < values["y"] < 1.5:  # neither appears nor leaves
+                        speeds.append(values["velocity_y"] * SPEED)
+            assert not speeds or max(speeds) - min(speeds) <= 3, speeds
+            now = sum(len(batch.entities[name][0]) for name in places)
+            left, count = left + (now < count), now
+    assert left > 10
+
+
+def test_invaders_that_take_other_places_do_not_move() -> None:
+    with ez.make_vec("Atari/SpaceInvaders", repeat_action_probability=0.0) as venv:
+        venv.reset(seed=1)
+        console, shifts, before = venv.consoles[0].ale, 0, 0
+        for step in range(100):
+            if step == 50:
+                for row in range(6):
+                    console.setRAM(18 + row, int(console.getRAM()[18 + row]) & ~1)
+            batch, *_ = venv.step({})
+            velocities = batch.entities["Invader"][0][:, 2] * SPEED
+            assert np.abs(velocities).max(initial=0) < 15
+            shifts += step > 0 and int(console.getRAM()[26]) - before == 16
+            before = int(console.getRAM()[26])
+    assert shifts
+
+
+def test_long_steps_have_long_velocities() -> None:
+    with ez.make_vec("Atari/Breakout", frameskip=10, repeat_action_probability=0.0) as venv:
+        batch, _ = venv.reset(seed=1)
+        x, fastest = batch.entities["Player"][0][0, 0], 0.0
+        for step in range(20):
+            batch, *_ = venv.step(held(venv, "LEFT" if step % 4 < 2 else "RIGHT"))
+            now, _, _, _, velocity, _ = batch.entities["Player"][0][0].tolist()
+            if step:
+                assert velocity * SPEED == pytest.approx((now - x) * LENGTH, abs=1e-3)
+            x, fastest = now, max(fastest, abs(velocity))
+        assert fastest * SPEED > 48
+
+
 @pytest.mark.full
 def test_pills_of_each_maze_are_on_the_screen() -> None:
     """A maze is over once enough pills are eaten: their number is set in the memory."""
