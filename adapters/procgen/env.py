@@ -63,9 +63,8 @@ class ProcgenEnv(OneLaneEnv):
             ActionError: an action that there is not; the game has not moved.
         """
         observation, reward, terminated, truncated, after = super().step(action)
-        info = {**after, "level_seed": self._level_seed}
         if self._is_playing:
             self._now, self._level_seed = observation, after["level_seed"]
         else:
             self._next = observation, after
-        return deepcopy(self._now), reward, terminated, truncated, info
+        return deepcopy(self._now), reward, terminated, truncated, {**after, "level_seed": self._level_seed}

@@ -116,6 +116,27 @@ def test_the_last_step_repeats_the_observation_before_it_and_reset_hands_out_the
     venv.close()
 
 
+def test_a_level_that_follows_within_an_episode_has_its_own_seed():
+    env = ez.procgen.ProcgenEnv("maze", use_sequential_levels=True)
+    venv = ez.procgen.ProcgenVectorEnv("maze", 1, use_sequential_levels=True)
+    completed = 0
+    for seed in range(1, 9):
+        env.reset(seed=seed)
+        venv.reset(seed=seed)
+        rng = np.random.default_rng(seed)
+        for _ in range(100):
+            choice = int(rng.choice([1, 3, 5, 7]))  # left, down, up, right
+            observation, _, terminated, _, info = env.step(act(choice))
+            batch, *_, infos = venv.step({"act": RaggedArray.from_arrays([[choice]])})
+            assert not terminated
+            assert info["level_seed"] == infos["level_seed"][0]
+            np.testing.assert_array_equal(observation["entities"]["Player"], batch.entities["Player"][0])
+            completed += info["level_complete"]
+    assert completed
+    env.close()
+    venv.close()
+
+
 def test_a_completed_level_ends_the_episode_with_its_own_seed():
     env = ez.procgen.ProcgenEnv("maze", num_levels=1, start_level=0)
     rng = np.random.default_rng(0)
