@@ -109,6 +109,8 @@ _COMPARE = {
     "gt": lambda step, limit: step > limit,
     "gte": lambda step, limit: step >= limit,
 }
+#: The same conditions with the number first.
+_TURNED = {"eq": "eq", "lt": "gt", "lte": "gte"}
 
 
 def read_rules(path: Path) -> Rules:
@@ -202,10 +204,11 @@ def _time_limits(termination: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     for condition in termination.get("End") or ():
         for part in condition.get("Conditions", [condition]):
             for name, values in part.items():
-                if name not in _COMPARE or not isinstance(values, list):
-                    continue
-                if values[0] == "_steps" and isinstance(values[1], int):
-                    yield name, values[1]
+                match values:
+                    case ["_steps", int(limit)] if name in _COMPARE:
+                        yield name, limit
+                    case [int(limit), "_steps"] if name in _TURNED:
+                        yield _TURNED[name], limit
 
 
 def _observers(rules: Rules) -> list[str]:

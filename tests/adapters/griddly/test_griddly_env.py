@@ -259,6 +259,26 @@ def test_a_level_can_be_a_number_of_numpy(coins: str) -> None:
         assert venv.reset(seed=1)[1]["level"][0] == 1
 
 
+@pytest.mark.parametrize(
+    ("limit", "last"),
+    [
+        ("eq: [_steps, 9]", 9),
+        ("gte: [_steps, 9]", 9),
+        ("gt: [_steps, 9]", 10),
+        ("eq: [9, _steps]", 9),
+        ("lte: [9, _steps]", 9),
+        ("lt: [9, _steps]", 10),
+    ],
+)
+def test_a_limit_of_steps_truncates_however_it_is_written(coins: str, limit: str, last: int) -> None:
+    Path(coins).write_text(COINS.replace("eq: [_steps, 9]", limit))
+    with ez.make_vec(f"Griddly/{coins}") as venv:
+        venv.reset(seed=1)
+        ends = [venv.step({})[2:4] for _ in range(last)]
+        assert not any(terminated[0] for terminated, _ in ends)
+        assert [truncated[0] for _, truncated in ends] == [False] * (last - 1) + [True]
+
+
 def test_a_limit_of_steps_can_be_a_variable(coins: str) -> None:
     path = Path(coins)
     path.write_text(COINS.replace("[_steps, 9]", "[_steps, left]"))
