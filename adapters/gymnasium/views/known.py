@@ -89,11 +89,10 @@ def known(env: gymnasium.Env[Any, Any] | None, spec: EnvSpec | None = None) -> K
 
 def _changes_choices(env: Any) -> bool:
     """Return true if a wrapper may give the numbers of discrete actions another meaning."""
-    while isinstance(env, gymnasium.Wrapper):
-        if isinstance(env, gymnasium.ActionWrapper) and type(env).__name__ != "StickyAction":
-            return True
-        env = env.env
-    return False
+    return any(
+        isinstance(wrapper, gymnasium.ActionWrapper) and type(wrapper).__name__ != "StickyAction"
+        for wrapper in _wrappers(env).values()
+    )
 
 
 def _package(kind: type) -> str:

@@ -225,7 +225,7 @@ def held(venv: Any, name: str) -> Any:
 
 
 def test_every_brick_is_where_the_screen_shows_it() -> None:
-    """Two bits of the memory are a brick. Those of one byte come back at once, and are cleared by no game."""
+    """Two bits of the memory are a brick. One byte can't be set from outside: the game writes it again."""
     with ez.make_vec("Atari/Breakout", frameskip=1, repeat_action_probability=0.0) as venv:
         venv.reset(seed=1)
         for _ in range(10):
