@@ -172,20 +172,28 @@ def held_out(env: EnvConfig, evaluation: EvalConfig) -> tuple[EnvConfig, str]:
     kwargs = {**env.kwargs, **evaluation.kwargs}
     description = f"seed {evaluation.seed}"
     if is_procgen(env.id) and "start_level" not in evaluation.kwargs:
-        description = "levels drawn from all, as in training"
+        description = f"levels drawn from {_range(kwargs)}, as in training"
         trained = int(env.kwargs.get("num_levels", 0))
         if not trained and evaluation.kwargs.get("num_levels"):
             first = int(kwargs.get("start_level", 0))
             description = f"{kwargs['num_levels']} levels from {first} on, of all that training drew from"
         if trained and evaluation.kwargs.get("num_levels") == 0:
-            description = "levels drawn from all, those of training among them"
+            description = f"levels drawn from {_range(kwargs)}, those of training among them"
         elif trained:
             first = int(env.kwargs.get("start_level", 0)) + trained
             kwargs["start_level"] = first
             kwargs["num_levels"] = evaluation.kwargs.get("num_levels", _LEVELS - first)
             description = f"levels from {first} on, which training did not see"
+            if env.kwargs.get("use_sequential_levels"):  # their levels leave the range
+                description = f"levels from {first} on, some of which training may have seen"
     num_envs = min(evaluation.num_envs, evaluation.episodes)
     return with_lanes(replace(env, kwargs=kwargs), num_envs), description
+
+
+def _range(kwargs: Mapping[str, Any]) -> str:
+    """The levels of Procgen's environments with `num_levels=0`."""
+    first = int(kwargs.get("start_level", 0))
+    return f"all from {first} on" if first else "all"
 
 
 #: The levels that an agent plays.
@@ -201,7 +209,7 @@ def evaluation_env(
     env = replace(env, kwargs={**env.kwargs, **changes})
     description = "the training levels"
     if is_procgen(env.id) and not {"num_levels", "start_level"}.isdisjoint(changes):
-        description = "levels drawn from all"
+        description = f"levels drawn from {_range(env.kwargs)}"
         if env.kwargs.get("num_levels"):
             description = f"{env.kwargs['num_levels']} levels from {env.kwargs.get('start_level', 0)} on"
     return with_lanes(env, min(evaluation.num_envs, evaluation.episodes)), description

@@ -33,6 +33,7 @@ class Cartridge(NamedTuple):
 
     path: str
     actions: tuple[str, ...]  # that the game uses
+    all_actions: tuple[str, ...]  # that the emulator takes
     modes: list[int]
     difficulties: list[int]
 
@@ -43,13 +44,11 @@ def load_cartridge(rom: str) -> Cartridge:
     path = str(roms.get_rom_path(rom))
     ale = _emulator()
     ale.loadROM(path)
-    actions = tuple(action.name for action in ale.getMinimalActionSet())
-    return Cartridge(path, actions, ale.getAvailableModes(), ale.getAvailableDifficulties())
-
-
-def legal_actions() -> tuple[str, ...]:
-    """Return the names of all 18 positions of the controller."""
-    return tuple(ale_py.Action.__members__)
+    minimal, legal = (
+        tuple(action.name for action in actions)
+        for actions in (ale.getMinimalActionSet(), ale.getLegalActionSet())
+    )
+    return Cartridge(path, minimal, legal, ale.getAvailableModes(), ale.getAvailableDifficulties())
 
 
 class Console:

@@ -18,7 +18,7 @@ from ...envs.vector.saved_state import check_arrays
 from ...envs.vector.vector_env import StepResult
 from ...ragged import RaggedArray, keep_freed_memory
 from .chunks import in_chunks
-from .engine import NOOP, Console, legal_actions, load_cartridge
+from .engine import NOOP, Console, load_cartridge
 from .features import ACTION, LENGTH, AtariObserver
 from .game import SCREEN_HEIGHT, SCREEN_WIDTH
 from .games import find_game
@@ -88,7 +88,7 @@ class AtariVectorEnv(EntityVectorEnv):
         skip = self.options.frameskip
         least, most = (skip, skip) if isinstance(skip, int) else (skip[0], skip[1] - 1)
         self.metadata = {**self.metadata, "render_fps": max(1, round(120 / (least + most)))}
-        names = legal_actions() if self.options.full_action_space else cartridge.actions
+        names = cartridge.all_actions if self.options.full_action_space else cartridge.actions
         actions = EntityActionSpace({ACTION: GlobalCategorical(names)}, optional=True)
         self._actions = np.array([ale_py.Action.__members__[name].value for name in names])
         self._noop = names.index(NOOP)
@@ -197,7 +197,7 @@ class AtariVectorEnv(EntityVectorEnv):
                 f"AtariVectorEnv: state 'emulators': expected {stops[-1]} bytes, got {len(saved)}"
             )
         held = arrays["held"]
-        if (held < 0).any() or (held >= len(legal_actions())).any():
+        if (held < 0).any() or (held >= len(ale_py.Action.__members__)).any():
             raise ValueError(f"AtariVectorEnv: state 'held': expected actions, got {held.tolist()}")
         self._is_playing = False  # until all lanes are restored
         for console, length, stop, numbers, action in zip(

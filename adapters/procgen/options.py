@@ -82,16 +82,16 @@ class EngineOptions:
     distribution_mode: str = "easy"
     num_levels: int = 0  # how many different levels; 0: as many as there are
     start_level: int = 0  # the first of them
-    use_sequential_levels: bool = False  # a level that is completed leads on to the next one
+    use_sequential_levels: bool = False  # a completed level leads on to the one 997 further
+    restrict_themes: bool = False  # one theme only: entities then have that theme's sizes
+    debug_mode: int = 0  # in CoinRun it simplifies levels; the other games ignore it
+    use_generated_assets: bool = False  # refused: the engine can't dump such states
     #: Drawing; it does not touch the game's logic. None: the cheapest; where frames are rendered or
     #: observed (with a render_mode, and with pixels) the prettiest.
     use_backgrounds: bool | None = None
     use_monochrome_assets: bool | None = None
     paint_vel_info: bool = False
     center_agent: bool = True
-    restrict_themes: bool = False  # one theme only: entities then have that theme's sizes
-    use_generated_assets: bool = False  # refused: the engine can't dump such states
-    debug_mode: int = 0
     engine_threads: int = 0  # threads of the engine's own that step the games; 0: the calling one
 
     def __post_init__(self) -> None:
@@ -103,7 +103,7 @@ class EngineOptions:
         check_flags(self, "use_sequential_levels", "paint_vel_info", "center_agent", "restrict_themes")
         check_flags(self, "use_backgrounds", "use_monochrome_assets")
         whole_options(self, num_levels=(0, MOST_INT), debug_mode=(0, MOST_INT), engine_threads=(0, 256))
-        whole_options(self, start_level=(0, MOST_INT - self.num_levels))
+        whole_options(self, start_level=(0, MOST_INT - max(1, self.num_levels)))
         if self.distribution_mode == "exploration" and (self.num_levels or self.start_level):
             raise ValueError(
                 "distribution_mode='exploration' is one fixed level: remove num_levels and start_level"
@@ -127,6 +127,8 @@ class EngineOptions:
             arguments["use_monochrome_assets"] = not render
         if self.distribution_mode == "exploration":
             del arguments["num_levels"], arguments["start_level"]
+        elif self.start_level and not self.num_levels:  # the engine would draw from all levels
+            arguments["num_levels"] = MOST_INT - self.start_level
         return arguments
 
 

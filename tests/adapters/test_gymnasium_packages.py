@@ -250,6 +250,7 @@ class Objects(Form):
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         frames = np.zeros((4, 7), np.float32)
         frames[:, :2] = [[10, 1], [11, 1], [12, 1], [13, 1]]
+        frames[:3, 2:4] = [20, 30]  # it has gone
         frames[3, 4:6] = [50, 60]
         return frames, {}
 

@@ -96,6 +96,12 @@ def test_reset_without_a_seed_starts_new_episodes_and_goes_on_with_the_levels():
     assert seen == {100, 101, 102}
 
 
+def test_without_a_number_of_levels_all_from_the_first_on_are_drawn():
+    first = 2**31 - 5
+    with ez.procgen.make_vec("maze", 16, start_level=first) as venv:
+        assert set(venv.reset(seed=1)[1]["level_seed"].tolist()) == set(range(first, 2**31 - 1))
+
+
 def test_reset_before_any_step_hands_out_the_levels_that_are_there():
     with ez.procgen.make_vec("maze", 4) as venv:
         first, info = venv.reset(seed=1)
@@ -274,6 +280,7 @@ def test_closing_twice_is_fine_and_ends_all():
         ("coinrun", {"use_generated_assets": True}, ValueError, ["use_generated_assets"]),
         ("coinrun", {"num_levels": -1}, ValueError, ["num_levels", -1]),
         ("coinrun", {"num_levels": 5, "start_level": 2**31 - 3}, ValueError, ["start_level"]),
+        ("coinrun", {"start_level": 2**31 - 1}, ValueError, ["start_level"]),
         ("coinrun", {"start_level": 0.5}, TypeError, ["start_level", 0.5]),
         (
             "coinrun",

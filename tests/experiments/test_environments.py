@@ -39,6 +39,18 @@ def test_where_training_draws_from_all_levels_evaluation_says_that_it_does_too()
     assert judged.kwargs == training.kwargs
 
 
+def test_where_training_begins_later_evaluation_does_too() -> None:
+    training = EnvConfig("Procgen/bigfish", 8, {"start_level": 2**31 - 20})
+    judged, told = held_out(training, EvalConfig(episodes=8, num_envs=8))
+    assert told == f"levels drawn from all from {2**31 - 20} on, as in training"
+    assert min(levels_seen(judged)) >= 2**31 - 20
+
+
+def test_sequential_levels_leave_the_training_range() -> None:
+    training = EnvConfig("Procgen/maze", 1, {"num_levels": 3, "use_sequential_levels": True})
+    assert "did not see" not in held_out(training, EvalConfig())[1]
+
+
 def test_procgen_under_its_gymnasium_name_has_held_out_levels_too() -> None:
     judged, _ = held_out(EnvConfig("entitize/Procgen-maze-v0", 4, {"num_levels": 10}), EvalConfig())
     assert judged.kwargs["start_level"] == 10
@@ -74,7 +86,7 @@ def test_asked_for_all_levels_evaluation_says_that_those_of_training_are_among_t
     few, told = evaluation_env(training, EvalConfig(), "training", {"num_levels": 3})
     assert few.kwargs == {"num_levels": 3, "start_level": 7} and told == "3 levels from 7 on"
     _, told = evaluation_env(training, EvalConfig(), "training", {"num_levels": 0})
-    assert told == "levels drawn from all"
+    assert told == "levels drawn from all from 7 on"
     _, told = evaluation_env(training, EvalConfig(), "training", {"distribution_mode": "hard"})
     assert told == "the training levels"
 

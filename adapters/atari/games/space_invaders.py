@@ -28,7 +28,7 @@ def read(ram: Any, slots: Any, status: Any) -> None:
         if 8 < m[85] < 96:
             place(objects[SHOT], m[87] - 2, 2 * m[85] + 5, 1, 8)
         for shield in range(SHIELDS):
-            _shield(m[43 + 9 * shield : 52 + 9 * shield], objects[SHIELD + shield], 42 + 32 * shield)
+            _shield(m[43 + 9 * shield : 52 + 9 * shield], objects[SHIELD + shield], m[27] - 1 + 32 * shield)
         if m[30] not in (0, 180):
             place(objects[SAUCER], m[30] - 1, 12, 7, 8)
         status[lane, 0] = 100 * decimal(m[102]) + decimal(m[104])
@@ -53,7 +53,7 @@ GAME = AtariGame(
         # Where the columns at the left are gone, those at the right take their slots, 16 pixels away.
         ObjectType("Invader", ROWS * COLUMNS, ("row",), farthest=15.0),
         ObjectType("Bomb", 2),
-        ObjectType("Shield", SHIELDS, sized=True, moves=False),
+        ObjectType("Shield", SHIELDS, sized=True, moves=False),  # but in odd modes
         ObjectType("Saucer"),
     ),
     {"score": 100.0, "lives": 3.0},

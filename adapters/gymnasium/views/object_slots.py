@@ -15,7 +15,7 @@ from .scope import EntityEncoder, Scope, View
 
 @dataclass(frozen=True, repr=False)
 class ObjectSlots(View):
-    """Each slot of a vector is an entity, absent where all of its numbers are 0.
+    """Each slot of a vector is an entity, absent where all numbers of the newest frame are 0.
 
     Reads a Box (frames, width), whose last frame is the newest. An entity has the numbers of all frames.
 
@@ -45,7 +45,7 @@ class ObjectSlots(View):
             for name, features in entities.items():
                 columns = np.add.outer(starts[name], np.arange(len(features) // frames))
                 slots = array[:, :, columns].transpose(0, 2, 1, 3).reshape(batch_size, len(columns), -1)
-                present = slots.any(2)
+                present = array[:, -1, columns].any(2)
                 rows[name] = RaggedArray.from_lengths(slots[present].astype(np.float32), present.sum(1))
             return rows
 

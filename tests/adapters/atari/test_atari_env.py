@@ -51,6 +51,7 @@ def test_each_game_plays(game: str) -> None:
         ("Pong", {}),
         ("Breakout", {"frameskip": (2, 5), "full_action_space": True, "max_num_frames_per_episode": 300}),
         ("Freeway", {"mode": 1, "difficulty": 1, "repeat_action_probability": 0.5}),
+        ("Skiing", {"full_action_space": True}),  # it has nine
     ],
 )
 def test_the_game_is_that_of_gymnasium_with_the_same_seed(game: str, options: dict[str, Any]) -> None:
