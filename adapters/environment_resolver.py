@@ -123,7 +123,7 @@ def make_vec(
             makes each sub-environment.
         num_envs: the number of sub-environments.
         kwargs: go to the environment. `num_workers=n` shares the lanes between n processes: by a
-            `ProcessVectorEnv`, or where one environment steps all lanes (games, Procgen, μRTS) by a
+            `ProcessVectorEnv`, or where one environment steps all lanes (games, engines) by a
             `ShardedVectorEnv`. A worker that does not answer within `worker_timeout` seconds (60; None: no
             limit) is an error.
 

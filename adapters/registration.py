@@ -1,7 +1,7 @@
 """Register the engines. Imported by `import entitize`, so it imports nothing heavy.
 
-The names of Procgen's games are listed. Those of the others are in the engines' packages, which need not be
-installed: the adapters suggest the nearest for a misspelt one.
+The names of Procgen's games are listed. Those of the others are in packages that need not be installed, or in
+modules that load Numba: the adapters suggest the nearest for a misspelt one.
 """
 
 from __future__ import annotations

@@ -175,20 +175,15 @@ def _train(
             lines = [str(error), place, _how_to_resume(run)]
             raise UserError("\n".join(filter(None, lines))) from error
         except KeyboardInterrupt:
-            _say(console, _how_to_resume(run))
+            say(console, _how_to_resume(run))
             raise
-    _say(
+    say(
         console,
         f"{trainer.step:,} steps in {clock_time(progress.seconds)}; checkpoints in {run / 'checkpoints'}",
     )
     if stop.is_set():
-        _say(console, _how_to_resume(run))
+        say(console, _how_to_resume(run))
     return trainer
-
-
-def _say(console: Console, line: str) -> None:
-    """Print a line as it is: folders may have names that would be markup."""
-    say(console, line)
 
 
 def _begin(trainer: PPO, config: TrainConfig, run: Path, max_seconds: float | None, console: Console) -> None:
@@ -206,7 +201,7 @@ def _begin(trainer: PPO, config: TrainConfig, run: Path, max_seconds: float | No
     is_over |= trainer.step >= config.ppo.total_timesteps
     if is_over:  # its configuration would claim options that nothing was trained with
         more = "higher --ppo.total-timesteps" + (" and --max-minutes" if max_seconds is not None else "")
-        _say(console, f"{run} has been trained to its end: {more} would continue it")
+        say(console, f"{run} has been trained to its end: {more} would continue it")
     elif trainer.ranks.is_first:
         try:
             replace_file(run / RUN_CONFIG, to_yaml(config).encode())
@@ -221,7 +216,7 @@ def _announce(trainer: PPO, config: TrainConfig, run: Path, resume: bool, consol
         count = trainer.venv.num_actors
         players = f" of {count} actor{'s' if count > 1 else ''}"
     resumed = f", resumed at step {trainer.step:,}" if resume else ""
-    _say(console, f"{config.env.id}, {trainer.episodes.num_envs} environments{players}, in {run}{resumed}")
+    say(console, f"{config.env.id}, {trainer.episodes.num_envs} environments{players}, in {run}{resumed}")
 
 
 def _contains_a_run(run: Path) -> UserError:

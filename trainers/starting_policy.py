@@ -13,7 +13,7 @@ from torch import nn
 
 from ..policies import Policy
 from .off_policy import log_ratios
-from .ranks import ALONE, Ranks
+from .ranks import Ranks
 from .rollout import Samples
 
 #: The modules of a policy whose parameters only the value depends on.
@@ -52,15 +52,11 @@ class StartingPolicy:
         coef: β in the last rollout.
     """
 
-    def __init__(self, policy: Policy, ranks: Ranks = ALONE) -> None:
+    def __init__(self, policy: Policy, ranks: Ranks) -> None:
         self.policy: Policy = deepcopy(policy)
         self.policy.train(False)
         self.ranks = ranks
         self.kl = self.coef = 0.0
-
-    def log_ratios(self, samples: Samples) -> NDArray[np.float64]:
-        """Return Σ (log π(a) − log π₀(a)) of each step (B,), with π as the actions were taken."""
-        return log_ratios(self.policy, samples)[0]
 
     def penalized(
         self, rewards: NDArray[np.float32], samples: Samples, active: NDArray[np.bool_], coef: float
@@ -74,7 +70,8 @@ class StartingPolicy:
         self.coef = coef
         if not coef:
             return rewards
-        ratios = self.log_ratios(samples) if len(samples) else np.zeros(0)
+        # Σ (log π(a) − log π₀(a)) of each step, with π as the actions were taken
+        ratios = log_ratios(self.policy, samples)[0] if len(samples) else np.zeros(0)
         of_all, _ = self.ranks.concatenate(ratios)
         if len(of_all):
             self.kl = float(of_all.mean())

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Any, Self
 
 from websockets.exceptions import ConnectionClosed
@@ -107,9 +106,7 @@ class Agent:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

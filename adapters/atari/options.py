@@ -51,12 +51,11 @@ class AtariOptions:
             raise ValueError(f"frameskip: expected low < high, got {self.frameskip!r}")
         return low, high
 
-    def check_choice(self, name: str, available: list[int]) -> None:
-        """Check that the option `name` ("mode" or "difficulty") is one that the game has.
-
-        Raises:
-            ValueError: it is not.
-        """
-        value = getattr(self, name)
-        if value is not None:
-            one_of(name, value, available)
+    def check_choices(self, modes: list[int], difficulties: list[int]) -> None:
+        """Raise a ValueError where `mode` or `difficulty` is not one of the game's."""
+        for name, value, available in (
+            ("mode", self.mode, modes),
+            ("difficulty", self.difficulty, difficulties),
+        ):
+            if value is not None:
+                one_of(name, value, available)

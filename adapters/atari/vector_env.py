@@ -79,8 +79,7 @@ class AtariVectorEnv(EntityVectorEnv):
         check_render_mode("AtariVectorEnv", render_mode, self.metadata["render_modes"])
         self.options = checked_options("Atari", AtariOptions, options, AtariVectorEnv)
         cartridge = load_cartridge(self.game.rom)
-        self.options.check_choice("mode", cartridge.modes)
-        self.options.check_choice("difficulty", cartridge.difficulties)
+        self.options.check_choices(cartridge.modes, cartridge.difficulties)
         if self.options.chunks:
             self.game = in_chunks(self.game)
         keep_freed_memory()

@@ -167,8 +167,8 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
 
     @abstractmethod
     def actor_without_choice(self, part: ActionMask) -> tuple[int, str] | None:
-        """The first row whose mask allows no complete action, and why ("expected at least one allowed"
-        " choice, got none"), or None."""
+        """The first row whose mask allows no complete action, and why ("expected at least one allowed
+        choice, got none"), or None."""
 
     @abstractmethod
     def draw(self, part: ActionMask, rng: np.random.Generator) -> NDArray[Any]:

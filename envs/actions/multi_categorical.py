@@ -204,15 +204,10 @@ class MultiCategorical(ActionSpace):
         if not 0 <= choice < len(names):
             return f"component {name!r}: expected a choice from 0 to {len(names) - 1}, got choice {choice}"
         kind = f" of kind {self.kinds[choices[0]]!r}" if component else ""
-        allowed = self.allowed_in_words(row, component)
+        legal = np.flatnonzero(row[self.offsets[component] : self.offsets[component + 1]])
+        allowed = ", ".join(f"{choice} ({names[choice]!r})" for choice in legal) or "no choices"
         what = f"component {name!r}{kind}: {choice} ({names[choice]!r})"
-        return f"{what} is not allowed: expected one of {allowed or 'no choices'}"
-
-    def allowed_in_words(self, row: NDArray[np.bool_], component: int) -> str:
-        """The choices of a component that a row (C,) of the mask allows: "0 ('north'), 2 ('south')"."""
-        names = self.components[self.names[component]]
-        allowed = np.flatnonzero(row[self.offsets[component] : self.offsets[component + 1]])
-        return ", ".join(f"{choice} ({names[choice]!r})" for choice in allowed) or "none"
+        return f"{what} is not allowed: expected one of {allowed}"
 
     def replace_illegal(self, items: NDArray[np.int64], part: ActionMask) -> tuple[NDArray[np.int64], int]:
         """Each component counts as one choice; those that a new kind uses are replaced, too."""

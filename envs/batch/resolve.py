@@ -49,8 +49,6 @@ class ResolvedObservation:
     globals: NDArray[np.float32]  # (G,)
     visible: dict[str, NDArray[np.int8]]
     names: Sequence[Any]  # (N,) per entity index its id, or the index itself where it has none
-    starts: list[int]  # (T + 1,) per type the index of its first entity, then N
-    index_of: dict[Hashable, int]  # the entities that have an id
     actions: dict[str, ActionMask] = field(default_factory=dict)
 
     def plain(self, space: EntitySpace) -> dict[str, Any]:
@@ -101,7 +99,7 @@ class Resolver:
         self._check_types(observation.entities, "entities")
         names, index_of = self._names(observation.ids, starts)
         visible = self._visible(observation.visible or {}, entities)
-        resolved = ResolvedObservation(entities, globals_, visible, names, starts, index_of)
+        resolved = ResolvedObservation(entities, globals_, visible, names)
         for name, action in self.space.actions.items():
             reader = MaskReader(self.env_name, name, self.type_indices, names, starts, index_of)
             resolved.actions[name] = action.resolve(observation.actions.get(name), reader)

@@ -27,7 +27,7 @@ from .matches import MatchJob, PlayedMatches
 from .published_microrts import PAPER_BOTS, SHOWN, SOURCES, PublishedAgent, Rates, published_for
 
 #: Stands for every bot, or both sides.
-ALL_BOTS, BOTH_SIDES = "all", "both"
+EVERY_BOT, BOTH_SIDES = "all", "both"
 
 #: Of the bootstrap: enough for bounds that are right to their second digit.
 _RESAMPLES = 2000
@@ -61,9 +61,6 @@ class MatchScore:
         """In percent, to one decimal."""
         return Rates(*(round(100 * part.mean, 1) for part in (self.wins, self.ties, self.losses)))
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def score_all(played: Sequence[PlayedMatches], own_weights: ArrayLike | None = None) -> list[MatchScore]:
     """The score against each bot from both sides and from each of them, and against all bots together.
@@ -80,7 +77,7 @@ def score_all(played: Sequence[PlayedMatches], own_weights: ArrayLike | None = N
             for (side,) in sorted(_distinct(of_bot, lambda job: (job.side,))):
                 of_side = [one for one in of_bot if one.job.side == side]
                 scores.append(_score(agent, board, bot, str(side), of_side, weights))
-        scores.append(_score(agent, board, ALL_BOTS, BOTH_SIDES, of_agent, weights))
+        scores.append(_score(agent, board, EVERY_BOT, BOTH_SIDES, of_agent, weights))
     return scores
 
 
@@ -229,7 +226,7 @@ def report(
     summary = {
         "settings": settings,
         "intervals": METHODS,
-        "scores": [score.as_json() for score in scores],
+        "scores": [asdict(score) for score in scores],
         "bot_failures": failures,
         "published": [asdict(agent) for board in boards for agent in published_for(board)],
         "sources": SOURCES,
@@ -269,11 +266,11 @@ def _beside_table(board: str, scores: Sequence[MatchScore], published: Sequence[
     for score in scores:
         columns.setdefault(score.agent, {})[score.bot] = str(score.rates)
     for column in columns.values():  # ours; which bots a mean is over is not always the same
-        column[ALL_BOTS] += f" ({len(column) - 1} bots)"
+        column[EVERY_BOT] += f" ({len(column) - 1} bots)"
     for agent in published:
         column = {bot: str(rates) for bot, rates in agent.rates.items()}
         columns[f"{agent.name} ({agent.source})"] = column
-        column[ALL_BOTS] = f"{agent.overall} ({agent.num_bots} bots)"
+        column[EVERY_BOT] = f"{agent.overall} ({agent.num_bots} bots)"
     bots = list(dict.fromkeys(score.bot for score in scores))
     rows = [[bot, *(column.get(bot, "") for column in columns.values())] for bot in bots]
     return TextTable(f"wins/ties/losses in % on {board}", ["bot", *columns], rows)
@@ -295,7 +292,7 @@ def outcome_panels(
     bots = {score.bot for score in scores}
     comparable = bots.issuperset(PAPER_BOTS)  # or `all` would mean something else
     for agent in published:
-        rates = {**agent.rates, **({ALL_BOTS: agent.overall} if comparable else {})}
+        rates = {**agent.rates, **({EVERY_BOT: agent.overall} if comparable else {})}
         if 2 * len(bots & set(rates)) >= len(bots):
             panels[f"{agent.name}\n({agent.source})"] = {
                 bot: (known, None) for bot, known in rates.items() if bot in bots

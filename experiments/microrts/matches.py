@@ -82,12 +82,9 @@ class PlayedMatches:
     failures: list[str]  # errors of bots, which ended games as draws
     seconds: float
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
     @classmethod
     def from_json(cls, saved: Mapping[str, Any]) -> PlayedMatches:
-        """Restore what `as_json` returned.
+        """Restore what `asdict` gave.
 
         Raises:
             KeyError, TypeError, ValueError: it is something else.
@@ -247,7 +244,7 @@ class ResultsFile:
     def add(self, played: PlayedMatches) -> None:
         """Keep a finished job: after this it is on the disk."""
         with self.path.open("ab") as file:
-            file.write(_line(played.as_json()))
+            file.write(_line(asdict(played)))
             file.flush()
             os.fsync(file.fileno())
         self._done.setdefault(played.job, played)

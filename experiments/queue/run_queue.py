@@ -13,7 +13,7 @@ import time
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Protocol
 
 from rich.console import Console
@@ -69,9 +69,7 @@ class QueueView:
             self._live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._live is not None:
             self._live.stop()
 

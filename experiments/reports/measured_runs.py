@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -65,9 +64,9 @@ class MeasuredRun:
 _EMPTY = Curve(np.zeros(0, np.int64), np.zeros(0))
 
 
-#: What reading a damaged metrics.jsonl or metrics.jsonl.gz can raise.
+#: What reading and measuring a damaged run can raise.
 _DAMAGE = (
-    *(OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError),
+    *(OSError, ValueError, KeyError, TypeError, AttributeError),
     *(OverflowError, RecursionError, MemoryError),
 )
 

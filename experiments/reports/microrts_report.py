@@ -10,7 +10,7 @@ from typing import Any
 from ...policies import newest_checkpoint
 from ..errors import UserError, user_errors
 from ..microrts.match_plan import CHECKPOINT_OF, RESULTS, fingerprint
-from ..microrts.match_scores import ALL_BOTS, BOTH_SIDES, METHODS, MatchScore, outcome_panels, score_all
+from ..microrts.match_scores import BOTH_SIDES, EVERY_BOT, METHODS, MatchScore, outcome_panels, score_all
 from ..microrts.matches import PlayedMatches, read_played, read_settings
 from ..microrts.published_microrts import (
     SHOWN,
@@ -125,7 +125,7 @@ def _map(run: MeasuredRun) -> str:
 
 def _overall(scores: Sequence[MatchScore], network: str) -> MatchScore | None:
     for score in scores:
-        if (score.agent, score.bot, score.side) == (network, ALL_BOTS, BOTH_SIDES):
+        if (score.agent, score.bot, score.side) == (network, EVERY_BOT, BOTH_SIDES):
             return score
     return None
 
@@ -144,7 +144,7 @@ def _map_rows(
         row: dict[str, Any] = {"map": case, "network": network, "source": "", **progress(runs)}
         overall = _overall(scores, network)
         row["games"] = None if overall is None else overall.games
-        row["bots"] = len({score.bot for score in scores if score.agent == network} - {ALL_BOTS})
+        row["bots"] = len({score.bot for score in scores if score.agent == network} - {EVERY_BOT})
         for name in ("wins", "ties", "losses", "shaped_return"):
             row |= interval_values(name, None if overall is None else getattr(overall, name))
         rows.append({**row, **counter.of(runs[0].record.config)})
@@ -239,8 +239,8 @@ def _bot_table(case: str, scores: Sequence[MatchScore], published: Sequence[Publ
                 for name in ("wins", "ties", "losses", "shaped_return"):
                     row |= interval_values(f"{score.agent} {name}", getattr(score, name))
         for agent in published:
-            rates = agent.overall if bot == ALL_BOTS else agent.rates.get(bot)
-            bots = f" ({agent.num_bots} bots)" if bot == ALL_BOTS else ""
+            rates = agent.overall if bot == EVERY_BOT else agent.rates.get(bot)
+            bots = f" ({agent.num_bots} bots)" if bot == EVERY_BOT else ""
             row[f"{agent.name} ({agent.source})"] = None if rates is None else f"{rates}{bots}"
         rows.append(row)
     agents = list(dict.fromkeys(score.agent for score in scores))

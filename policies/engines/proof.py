@@ -71,7 +71,7 @@ def rows_difference(
         prepared = inputs.prepare(generate(inputs.space, settings, rng))
         with torch.set_grad_enabled(learns):
             expected, found = torch_rows(prepared), fused(prepared)
-        if _far(found.detach().numpy(), expected.detach().numpy(), _OUTPUTS):
+        if _far(found.detach().numpy(), expected.detach().numpy()):
             return "the rows after the blocks"
         if not learns:
             return None
@@ -163,16 +163,16 @@ def _acting(net: RogueNetwork, engine: FusedEngine, prepared: Prepared, batch: E
 def _values_difference(found: NDArray[np.float32], net: RogueNetwork, prepared: Prepared) -> str | None:
     with torch.no_grad():
         expected = net.predict(prepared).numpy()
-    return "the values" if _far(found, expected, _OUTPUTS) else None
+    return "the values" if _far(found, expected) else None
 
 
 def _acted_difference(found: ActResult, expected: ActResult) -> str | None:
     for name, chosen in expected.actions.items():
-        if _far(found.log_probs[name].values, expected.log_probs[name].values, _OUTPUTS):
+        if _far(found.log_probs[name].values, expected.log_probs[name].values):
             return f"the log-probabilities of action {name!r}"
-        if _far(found.actions[name].values, chosen.values, _OUTPUTS):
+        if _far(found.actions[name].values, chosen.values):
             return f"the choices of action {name!r}"
-    return "the values" if _far(found.values, expected.values, _OUTPUTS) else None
+    return "the values" if _far(found.values, expected.values) else None
 
 
 def _learning(
@@ -188,7 +188,7 @@ def _learning(
         outputs.append((f"the log-probabilities {of_action}", log_probs[name], expected.log_probs[name]))
         outputs.append((f"the entropies {of_action}", entropies[name], expected.entropies[name]))
     for what, ours, theirs in outputs:
-        if _far(ours.detach().numpy(), theirs.detach().numpy(), _OUTPUTS):
+        if _far(ours.detach().numpy(), theirs.detach().numpy()):
             return what
     leaves = dict(net.named_parameters())
     size = sum(len(ours) for _, ours, _ in outputs)
@@ -215,11 +215,11 @@ def gradients_difference(
     return None if name_of_worst is None else f"the gradient of {name_of_worst}"
 
 
-def _far(found: NDArray[Any], expected: NDArray[Any], tolerance: float) -> bool:
+def _far(found: NDArray[Any], expected: NDArray[Any]) -> bool:
     if found.shape != expected.shape:
         return True
     scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
-    return not float(np.abs(found - expected).max(initial=0.0)) <= tolerance * scale
+    return not float(np.abs(found - expected).max(initial=0.0)) <= _OUTPUTS * scale
 
 
 def _random_copy(module: _Network, rng: np.random.Generator, training: bool) -> _Network:

@@ -8,14 +8,13 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, Literal, TypeVar
 
-from ...envs.errors import one_of
+from ...envs.errors import one_of, whole_options
 from ...suggestions import unknown
 
 Engine = Literal["auto", "fused", "torch", "graphs"]
-Pooling = Literal["mean", "max", "meanmax"]
+PoolingKind = Literal["mean", "max", "meanmax"]
 GlobalFeatures = Literal["entity", "concat"]
 Composite = Literal["used", "all"]
 ValueGate = Literal["linear", "relu", "gelu", "sigmoid"]
@@ -270,7 +269,7 @@ class RogueNetConfig:
     embedding_dropout: float | None = None
     residual_dropout: float | None = None
     attention_dropout: float | None = None
-    pooling: Pooling | None = None
+    pooling: PoolingKind | None = None
     """Replace attention by a mean, a maximum or both over the step's entities."""
     relative_position: RelativePosition | None = None
     translation: Translation | None = None
@@ -327,17 +326,8 @@ class RogueNetConfig:
             raise ValueError(f"pooling: expected None with relative_position, got {self.pooling!r}: use one")
 
     def _check_sizes(self) -> None:
-        least = {"d_model": 1, "n_head": 1, "d_qk": 1, "n_layer": 0}
-        least |= {f"value_{name}": number for name, number in least.items() if name != "d_qk"}
-        for name, number in least.items():
-            value = getattr(self, name)
-            if value is None and name.startswith("value_"):
-                continue
-            if not isinstance(value, Integral) or isinstance(value, bool):
-                raise TypeError(f"{name}: expected an integer, got {value!r}")
-            object.__setattr__(self, name, int(value))  # NumPy's integers are not JSON
-            if value < number:
-                raise ValueError(f"{name}: expected at least {number}, got {value}")
+        whole_options(self, d_model=(1, None), n_head=(1, None), d_qk=(1, None), n_layer=(0, None))
+        whole_options(self, value_d_model=(1, None), value_n_head=(1, None), value_n_layer=(0, None))
         for name in ("dropout", "embedding_dropout", "residual_dropout", "attention_dropout"):
             value = getattr(self, name)
             if value is None:

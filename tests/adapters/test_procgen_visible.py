@@ -112,10 +112,6 @@ def test_positions_are_counted_from_the_centre_of_the_view(game, dumps_of, slow_
         assert row[0] == pytest.approx((state["entities"][0]["x"] - state["center_x"]) * 0.1, abs=1e-5)
 
 
-def entities_named(batch, name, index):
-    return len(batch.entities[name][index])
-
-
 def test_shields_that_are_down_are_not_seen(dumps_of, slow_decode):
     dumps = dumps_of("bossfight", "easy", num_snapshots=14, lanes=6, steps_between=7)
     for visible_only in (False, True):

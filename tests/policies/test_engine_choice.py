@@ -402,9 +402,9 @@ def test_what_is_no_batch_is_refused_by_name() -> None:
 @pytest.mark.parametrize("name", ["d_model", "n_layer", "value_n_head"])
 @pytest.mark.parametrize("value", [4.0, "4", True])
 def test_sizes_are_integers(name: str, value: Any) -> None:
-    with raises(TypeError, name, repr(value), "integer"):
+    with raises(TypeError, name, repr(value), "whole number"):
         RogueNetConfig(**{"separate_value_net": True, name: value})
-    with raises(TypeError, "n_layer", None, "integer"):
+    with raises(TypeError, "n_layer", None, "whole number"):
         RogueNetConfig(n_layer=None)  # type: ignore[arg-type]
 
 

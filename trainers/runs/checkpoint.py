@@ -3,7 +3,9 @@
     checkpoints/step_000000163840/
         policy.safetensors     parameters and buffers (normalization statistics) of the network
         optimizer.safetensors  state of the optimizer, "<index of the parameter>/<name>"
-        trainer.safetensors    torch's generator, episode statistics
+        trainer.safetensors    torch's generator, statistics of episodes and rewards
+        start.safetensors      the policy that PPO began with, where it stays near (`start_kl_coef`)
+        best.safetensors       the best weights so far of behaviour cloning
         environments.safetensors   only where they can save their state
         checkpoint.json        step counts, generators, spaces, options, and a SHA-256 of each file
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
-from ...files import parse_json, read_regular
-from ...policies import Policy
+from ...policies import Policy, read_metadata
 from ..runs.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -88,7 +86,7 @@ class OpponentFolder:
         steps: set[int] = set()
         for path in checkpoint_paths(self.path.parent / "checkpoints"):
             try:
-                metadata: dict[str, Any] = parse_json(read_regular(path / "checkpoint.json"))
+                metadata = read_metadata(path)
                 steps |= {int(past["step"]) for past in metadata[TRAINING_STATE]["pool"]["past"]}
             except KeyError:  # of before there was a pool
                 continue

@@ -3,9 +3,9 @@
 See `tile_attention` for the mathematics. What depends on a pair of query and key, beside the products, is
 done where the numbers are in registers anyway:
 
-- forward, `weigh_block`, with 16 queries in the lanes: the weights eⱼ = 2 ** (f sⱼ - c) of given scores,
+- forward, `_weigh_block`, with 16 queries in the lanes: the weights eⱼ = 2 ** (f sⱼ - c) of given scores,
   their sum, and the first of the rows of Σⱼ eⱼ vⱼ;
-- backward, `slope_block`, with 16 keys in the lanes: the scores once more, p, dp and ds.
+- backward, `_slope_block`, with 16 keys in the lanes: the scores once more, p, dp and ds.
 
 Places are those of `HeadPlaces` and `HeadGradientPlaces` in the flat float32 array `x`; matrices of pairs
 (`p`, `ds`) have lines of 16.

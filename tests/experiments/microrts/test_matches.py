@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ SETTINGS = MatchSettings({}, {"max_steps": 40}, seed=7)
 
 
 def without_time(played: PlayedMatches) -> dict[str, Any]:
-    return {name: value for name, value in played.as_json().items() if name != "seconds"}
+    return {name: value for name, value in asdict(played).items() if name != "seconds"}
 
 
 # -- which games ---------------------------------------------------------------------------------------------
