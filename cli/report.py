@@ -10,7 +10,7 @@ from typing import Any
 
 import tyro
 
-from ..experiments import RUN_CONFIG, UserError, is_microrts, is_procgen, parse
+from ..experiments import UserError, is_microrts, is_procgen, parse
 from ..experiments.errors import user_errors
 from ..experiments.network_options import EXPERIMENT_NETWORKS
 from ..experiments.queue import EXPERIMENT, RunRecord, read_experiment, read_sound_runs
@@ -27,6 +27,7 @@ from ..experiments.reports.ablation_report import ablation_report
 from ..experiments.reports.microrts_report import microrts_report
 from ..experiments.reports.procgen_report import procgen_report
 from ..experiments.reports.run_report import run_report
+from ..policies import RUN_CONFIG
 
 KINDS = ("procgen", "microrts", "ablation")
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from entitize.cli import judge, make_visible, record_video, results_table, write_video
 from entitize.experiments import (
     RANDOM,
-    RUN_CONFIG,
     TrainConfig,
     UserError,
     find_config,
@@ -27,7 +26,7 @@ from entitize.experiments import (
     train,
 )
 from entitize.experiments.reports.plots import save
-from entitize.policies import ActingPolicy
+from entitize.policies import RUN_CONFIG, ActingPolicy
 from entitize.trainers import (
     EpisodeResults,
     Interval,

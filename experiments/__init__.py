@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from .card import check_new_folder as check_new_folder
     from .card import write_card as write_card
     from .config import CONFIGS as CONFIGS
-    from .config import RUN_CONFIG as RUN_CONFIG
     from .config import EnvChoice as EnvChoice
     from .config import OpponentsConfig as OpponentsConfig
     from .config import TrainArguments as TrainArguments

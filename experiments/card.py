@@ -22,7 +22,7 @@ import yaml
 
 from .. import __version__
 from ..files import read_regular, replace_file
-from ..policies import Policy
+from ..policies import RUN_CONFIG, Policy
 from ..trainers import (
     EpisodeResults,
     Interval,
@@ -31,7 +31,7 @@ from ..trainers import (
     read_origin,
     write_checkpoint,
 )
-from .config import RUN_CONFIG, UNNAMED, TrainConfig, read_run_outline
+from .config import UNNAMED, TrainConfig, read_run_outline
 from .config_file import to_yaml
 from .environments import EnvConfig
 from .errors import UserError

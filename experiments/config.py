@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, get_args
 import tyro
 
 from ..envs import named_code
-from ..policies import METADATA
+from ..policies import METADATA, RUN_CONFIG
 from ..policies.rogue_net import RogueNetConfig
 from ..suggestions import did_you_mean
 from ..trainers import Detail, PPOConfig, TrackerName
@@ -27,8 +27,6 @@ from .network_options import ROGUE_NET, Network, check_options
 
 #: Configurations that come with the package.
 CONFIGS = Path(__file__).parent / "configs"
-#: Name of the resolved configuration in a run folder.
-RUN_CONFIG = "config.yaml"
 
 
 @dataclass(frozen=True)

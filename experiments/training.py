@@ -12,6 +12,7 @@ from rich.console import Console
 
 from ..envs import EntityVectorEnv, WorkerError
 from ..files import replace_file
+from ..policies import RUN_CONFIG
 from ..policies.loading import AnyNetwork
 from ..trainers import (
     PPO,
@@ -37,7 +38,7 @@ from ..trainers.ranks import Ranks, num_ranks
 from ..trainers.rollout_source import RolloutSource
 from .actors import Actors, check_actors, ray_rollouts
 from .background_evaluation import BackgroundEvaluation
-from .config import RUN_CONFIG, TrainConfig
+from .config import TrainConfig
 from .config_file import to_yaml
 from .environments import EnvConfig, make_environments, with_lanes
 from .error_place import where_raised

@@ -11,6 +11,7 @@ from ..lazy import attach
 
 if TYPE_CHECKING:
     from .checkpoint import METADATA as METADATA
+    from .checkpoint import RUN_CONFIG as RUN_CONFIG
     from .checkpoint import CheckpointError as CheckpointError
     from .checkpoint import checkpoint_paths as checkpoint_paths
     from .checkpoint import newest_checkpoint as newest_checkpoint

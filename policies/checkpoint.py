@@ -26,6 +26,8 @@ from ..files import parse_json, read_regular
 
 FORMAT = 1
 METADATA = "checkpoint.json"
+#: The configuration of a run, in its folder.
+RUN_CONFIG = "config.yaml"
 _ENDING = ".safetensors"
 #: Statistics of inputs (`InputNorm`).
 _NOT_NEGATIVE = (".count", ".squares_sum")
@@ -86,7 +88,7 @@ def newest_checkpoint(path: str | Path) -> Path:
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path: expected the path of a run folder or of a checkpoint, got {path!r}")
     path = Path(path)
-    if not (path / "checkpoints").is_dir() and not (path / "config.yaml").is_file():
+    if not (path / "checkpoints").is_dir() and not (path / RUN_CONFIG).is_file():
         return path
     if (path / METADATA).is_file():
         return path  # of a card, which has a configuration, too

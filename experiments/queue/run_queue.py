@@ -21,9 +21,9 @@ from rich.live import Live
 from rich.table import Table
 
 from ...files import replace_file
+from ...policies import RUN_CONFIG
 from ...trainers import RunLockedError, clock_time, run_lock, say
 from ..arguments import parse
-from ..config import RUN_CONFIG
 from ..config_file import to_yaml
 from ..errors import UserError
 from ..microrts.match_plan import MicroRTSEvalArguments, make_plan

@@ -19,9 +19,9 @@ from typing import Any, Literal
 import yaml
 
 from ...files import replace_file
-from ...policies import checkpoint_paths, read_metadata, step_of
+from ...policies import RUN_CONFIG, checkpoint_paths, read_metadata, step_of
 from ...ragged import available_cores
-from ..config import RUN_CONFIG, TrainConfig, read_run_config
+from ..config import TrainConfig, read_run_config
 from ..config_file import read_yaml, to_yaml
 from ..errors import UserError, differences
 

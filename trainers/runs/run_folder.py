@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from ...files import parse_json, read_regular, replace_file
-from ...policies import METADATA, CheckpointError, checkpoint_paths, step_of
+from ...policies import METADATA, RUN_CONFIG, CheckpointError, checkpoint_paths, step_of
 from .locking import run_lock
 from .run_origin import last_saved_step, note_checkpoint
 from .tracking import Tracker, TrackerName, Tracking
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
     from .checkpoint import Tensors
-
-#: The file with the configuration of a run, in its folder.
-CONFIG = "config.yaml"
 
 
 class MetricsError(OSError):
@@ -113,13 +110,13 @@ class RunFolder:
 
         A resumed run keeps what it has, and a new run what has other sections: another program wrote it.
         """
-        path = self.path / CONFIG
+        path = self.path / RUN_CONFIG
         if not path.exists() or (not is_resumed and set(_read_config(path) or ()) == set(config)):
             _write_config(path, config)
 
     def note_hyper_parameters(self, ppo: Mapping[str, Any]) -> None:
         """Replace the section "ppo" of a resumed run's `config.yaml`; one of another program stays."""
-        path = self.path / CONFIG
+        path = self.path / RUN_CONFIG
         config = _read_config(path) if self._is_resumed and path.exists() else None
         if config is not None and config.keys() >= {"env", "network", "ppo"} and config["ppo"] != ppo:
             _write_config(path, {**config, "ppo": dict(ppo)})
@@ -165,7 +162,7 @@ class RunFolder:
         from torch.utils.tensorboard import SummaryWriter  # only here: the import takes 0.2 s
 
         writer = SummaryWriter(str(self.path), purge_step=self._purge_step)
-        config = self.path / CONFIG
+        config = self.path / RUN_CONFIG
         if config.exists():
             lines = config.read_text().splitlines()
             writer.add_text("hyperparameters", "\n".join(f"    {line}" for line in lines))  # a code block

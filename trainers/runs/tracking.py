@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol, get_args, runtime_checkable
 import yaml
 
 from ...files import parse_json, read_regular, replace_file
+from ...policies import RUN_CONFIG
 from ...suggestions import did_you_mean
 from .yaml_numbers import NumberLoader
 
@@ -176,5 +177,5 @@ def _name(run: Path) -> str:
 
 
 def _config(run: Path) -> dict[str, Any]:
-    path = run / "config.yaml"
+    path = run / RUN_CONFIG
     return yaml.load(path.read_text(), NumberLoader) if path.exists() else {}
