@@ -172,13 +172,13 @@ def held_out(env: EnvConfig, evaluation: EvalConfig) -> tuple[EnvConfig, str]:
     kwargs = {**env.kwargs, **evaluation.kwargs}
     description = f"seed {evaluation.seed}"
     if is_procgen(env.id) and "start_level" not in evaluation.kwargs:
-        description = f"levels drawn from {_range(kwargs)}, as in training"
+        description = f"levels drawn from {_all_levels(kwargs)}, as in training"
         trained = int(env.kwargs.get("num_levels", 0))
         if not trained and evaluation.kwargs.get("num_levels"):
             first = int(kwargs.get("start_level", 0))
             description = f"{kwargs['num_levels']} levels from {first} on, of all that training drew from"
         if trained and evaluation.kwargs.get("num_levels") == 0:
-            description = f"levels drawn from {_range(kwargs)}, those of training among them"
+            description = f"levels drawn from {_all_levels(kwargs)}, those of training among them"
         elif trained:
             first = int(env.kwargs.get("start_level", 0)) + trained
             kwargs["start_level"] = first
@@ -190,7 +190,7 @@ def held_out(env: EnvConfig, evaluation: EvalConfig) -> tuple[EnvConfig, str]:
     return with_lanes(replace(env, kwargs=kwargs), num_envs), description
 
 
-def _range(kwargs: Mapping[str, Any]) -> str:
+def _all_levels(kwargs: Mapping[str, Any]) -> str:
     """The levels of Procgen's environments with `num_levels=0`."""
     first = int(kwargs.get("start_level", 0))
     return f"all from {first} on" if first else "all"
@@ -209,7 +209,7 @@ def evaluation_env(
     env = replace(env, kwargs={**env.kwargs, **changes})
     description = "the training levels"
     if is_procgen(env.id) and not {"num_levels", "start_level"}.isdisjoint(changes):
-        description = f"levels drawn from {_range(env.kwargs)}"
+        description = f"levels drawn from {_all_levels(env.kwargs)}"
         if env.kwargs.get("num_levels"):
             description = f"{env.kwargs['num_levels']} levels from {env.kwargs.get('start_level', 0)} on"
     return with_lanes(env, min(evaluation.num_envs, evaluation.episodes)), description

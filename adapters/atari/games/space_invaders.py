@@ -53,7 +53,7 @@ GAME = AtariGame(
         # Where the columns at the left are gone, those at the right take their slots, 16 pixels away.
         ObjectType("Invader", ROWS * COLUMNS, ("row",), farthest=15.0),
         ObjectType("Bomb", 2),
-        ObjectType("Shield", SHIELDS, sized=True, moves=False),  # but in odd modes
+        ObjectType("Shield", SHIELDS, sized=True, moves=False),  # in odd modes they do: no velocity then
         ObjectType("Saucer"),
     ),
     {"score": 100.0, "lives": 3.0},
