@@ -84,7 +84,7 @@ class PlayedMatches:
 
     @classmethod
     def from_json(cls, saved: Mapping[str, Any]) -> PlayedMatches:
-        """Restore what `asdict` gave.
+        """Restore a job from the dict that is stored of it.
 
         Raises:
             KeyError, TypeError, ValueError: it is something else.
