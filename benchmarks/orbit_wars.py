@@ -57,7 +57,7 @@ def orders(venv: OrbitWarsVectorEnv, chosen: Any, lane: int) -> list[list[float]
     """Return the moves of a lane's choices as the engine takes them."""
     moves = np.empty((rules.MAX_SLOTS, 3))
     count = order_launches(
-        *(venv.boards, int(venv.lane_games[lane]), int(venv.seats[lane])),
+        *(venv.boards, int(venv.lane_games[lane]), int(venv.lane_players[lane])),
         *(chosen["Target"][lane], chosen["Share"][lane], venv.min_ships, 6.0, 1.5, moves),
     )
     return [[int(origin), heading, int(ships)] for origin, heading, ships in moves[:count].tolist()]

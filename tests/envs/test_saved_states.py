@@ -78,7 +78,7 @@ def test_numbers_out_of_range_are_refused_and_change_nothing(name: str, options:
         if not values.size:
             continue
         if values.dtype == np.int64:
-            lane = NUM_ENVS - 1 if array in ("steps", "seats") else last_lane
+            lane = NUM_ENVS - 1 if array in ("steps", "lane_players") else last_lane
             for number in (-(2**40), np.iinfo(np.int64).min):
                 bad = with_last(state, array, number)
                 assert_refused(venv, bad, f"state {array!r}", f"lane {lane}", "expected", number)

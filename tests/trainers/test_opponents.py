@@ -339,7 +339,7 @@ def test_saved_players_that_fit_no_game_are_refused_and_each_game_keeps_the_lear
         for own, same in venv.get_state().items():
             np.testing.assert_array_equal(same, state[own])
     venv.set_state({**state, prefix + "players": np.full(4, pool.members[0].number)})
-    assert (venv.seats.players == -1).all()
+    assert (venv.assignment.players == -1).all()
 
 
 def train_snakes(folder: Path, seed: int, sources: tuple[Path, ...] = (), resume: bool = False) -> Any:

@@ -86,7 +86,7 @@ class Reference:
         whose = players[lanes]
         if (whose == LEARNER).all():
             return
-        assert (whose == LEARNER).sum() == 1, "the learner has one of the two seats"
+        assert (whose == LEARNER).sum() == 1, "the learner has one of the two sides"
         mine, theirs = lanes[whose == LEARNER][0], lanes[whose != LEARNER][0]
         if "outcome" in info:
             score = {"win": 1.0, "draw": 0.5, "loss": 0.0}[info["outcome"][mine]]
@@ -106,7 +106,7 @@ def test_games_and_learner_get_what_a_loop_over_lanes_gives_them(
     batch, info = venv.reset(seed=4)
     venv.action_space.seed(1)
     for _ in range(45):
-        before = venv.seats.players.copy()
+        before = venv.assignment.players.copy()
         np.testing.assert_array_equal(info["inactive"], reference.idle | (before != LEARNER))
         for lane, player in enumerate(before):
             seen, shown = batch.gather([lane]), reference.batch.gather([lane])
@@ -131,7 +131,7 @@ def test_games_and_learner_get_what_a_loop_over_lanes_gives_them(
         assert info["final_obs"].equals(raw_info["final_obs"].gather(np.flatnonzero(ours[lanes])))
         if "outcome" in raw_info:
             np.testing.assert_array_equal(info["_outcome"], raw_info["_outcome"] & ours)
-        moved = (venv.seats.players != before).reshape(-1, 2).any(1)
+        moved = (venv.assignment.players != before).reshape(-1, 2).any(1)
         assert not (moved & ~reference.over).any(), "who plays changes only between games"
     recorded = {
         (member.number, score): count
@@ -153,7 +153,7 @@ def test_a_rollout_holds_the_learners_steps_and_no_others(duels: Any, toy_policy
     play = venv.step
 
     def step(actions: Any) -> Any:
-        seen.append(inner.batch.gather(np.flatnonzero(~inner.idle & (venv.seats.players == LEARNER))))
+        seen.append(inner.batch.gather(np.flatnonzero(~inner.idle & (venv.assignment.players == LEARNER))))
         return play(actions)
 
     venv.step = step  # type: ignore[method-assign]
@@ -183,23 +183,23 @@ def test_where_the_learner_plays_all_games_nothing_is_different(duels: Any, toy_
 def test_games_are_drawn_as_often_as_they_should_be(duels: Any, toy_policy: Any) -> None:
     pool = pool_of(toy_policy(), 3)
     venv = past_self_play(duels(8), pool, latest_share=0.3)
-    seats, rng = venv.seats, np.random.default_rng(1)
+    assignment, rng = venv.assignment, np.random.default_rng(1)
     drawn: Counter[tuple[int, ...]] = Counter()
     for _ in range(1500):
-        seats.draw_all(rng)
-        drawn.update(map(tuple, seats.players.reshape(-1, 2).tolist()))
+        assignment.draw_all(rng)
+        drawn.update(map(tuple, assignment.players.reshape(-1, 2).tolist()))
     total = sum(drawn.values())
     assert total == 6000 and len(drawn) == 7
     expected = {(LEARNER, LEARNER): 0.3}
-    expected |= {seat: 0.7 / 6 for n in range(3) for seat in ((LEARNER, n), (n, LEARNER))}
-    for seat, share in expected.items():
-        assert drawn[seat] / total == pytest.approx(share, abs=4 * np.sqrt(share / total))
+    expected |= {pair: 0.7 / 6 for n in range(3) for pair in ((LEARNER, n), (n, LEARNER))}
+    for pair, share in expected.items():
+        assert drawn[pair] / total == pytest.approx(share, abs=4 * np.sqrt(share / total))
 
 
 def test_an_empty_pool_leaves_all_games_to_the_learner(duels: Any, toy_policy: Any) -> None:
     venv = past_self_play(duels(4), OpponentPool(toy_policy()), latest_share=0)
     _, info = venv.reset(seed=1)
-    assert (venv.seats.players == LEARNER).all() and not info["inactive"].any()
+    assert (venv.assignment.players == LEARNER).all() and not info["inactive"].any()
 
 
 def test_another_training_with_the_same_pool_continues_its_steps(duels: Any, toy_policy: Any) -> None:
@@ -236,7 +236,7 @@ def test_sides_can_have_several_lanes(duels: Any, stubborn: Any) -> None:
     seen = set()
     for seed in range(20):
         venv.reset(seed=seed)
-        players = venv.seats.players
+        players = venv.assignment.players
         assert len(set(players[:3])) == 1 and (players[0] == LEARNER) != (players[3] == LEARNER)
         assert (players[4:] == LEARNER).all(), "lanes in no game are the learner's"
         seen.add(tuple(players[:4]))
@@ -272,7 +272,7 @@ def test_refused_actions_move_nobody(duels: Any, toy_policy: Any) -> None:
         venv.action_space.seed(3)
         for _ in range(6):
             actions = venv.action_space.sample(mask=batch)
-            lane = int(np.flatnonzero(venv.seats.players != LEARNER)[0])
+            lane = int(np.flatnonzero(venv.assignment.players != LEARNER)[0])
             for spoiled, facts in wrong if erring else ():
                 with raises(ActionError, *facts):
                     venv.step(spoiled(actions, lane))
@@ -280,7 +280,7 @@ def test_refused_actions_move_nobody(duels: Any, toy_policy: Any) -> None:
                 name: order.with_values(order.values.astype(np.int32)) for name, order in actions.items()
             }
             batch, rewards, *_ = venv.step(narrow if erring else actions)
-            history += [rewards, batch.entities["Robot"].values, venv.seats.players.copy()]
+            history += [rewards, batch.entities["Robot"].values, venv.assignment.players.copy()]
             history += [order.values for order in inner.received.values()]
         results.append(history)
     for one, other in zip(*results, strict=True):
@@ -338,7 +338,7 @@ def test_snakes_that_die_wait_for_their_game_whoever_plays_them() -> None:
     venv.action_space.seed(2)
     played = Counter[bool]()
     for _ in range(80):
-        before, steps = venv.seats.players.copy(), inner.steps.copy()
+        before, steps = venv.assignment.players.copy(), inner.steps.copy()
         batch, rewards, terminated, truncated, info = venv.step(venv.action_space.sample(mask=batch))
         others = before != LEARNER
         assert not (rewards[others].any() or terminated[others].any() or truncated[others].any())
@@ -347,9 +347,9 @@ def test_snakes_that_die_wait_for_their_game_whoever_plays_them() -> None:
             lanes = slice(3 * game, 3 * game + 3)
             started = inner.steps[3 * game] != steps[3 * game] + 1
             played[started] += 1
-            assert started or (venv.seats.players[lanes] == before[lanes]).all()
-            theirs = set(venv.seats.players[lanes].tolist()) - {LEARNER}
-            assert len(theirs) <= 1 and (venv.seats.players[lanes] == LEARNER).sum() in (1, 3)
+            assert started or (venv.assignment.players[lanes] == before[lanes]).all()
+            theirs = set(venv.assignment.players[lanes].tolist()) - {LEARNER}
+            assert len(theirs) <= 1 and (venv.assignment.players[lanes] == LEARNER).sum() in (1, 3)
     assert played[True] > 10
     assert 0 < sum(member.games for member in pool.members) <= played[True]
 
@@ -390,7 +390,7 @@ def test_an_outcome_in_the_infos_of_the_last_step_decides() -> None:
     venv.action_space.seed(1)
     results: Counter[str] = Counter()
     for _ in range(30):
-        theirs = venv.seats.players != LEARNER
+        theirs = venv.assignment.players != LEARNER
         batch, _, terminated, _, info = venv.step(venv.action_space.sample(mask=batch))
         if terminated.any():
             assert not (info["final_info"]["_outcome"] & theirs).any()

@@ -30,7 +30,7 @@ from ..compatibility import checked_module
 from ..runs.trainer_state import StatefulVectorEnv, rng_of
 from ..schedule import is_due
 from .opponents import OpponentPool
-from .seats import LEARNER, Games, Seats, games_of
+from .player_assignment import LEARNER, Games, PlayerAssignment, games_of
 
 _PREFIX = "past_self_play/"
 #: Combined with the seed of a reset, so that opponents and environments use different random numbers.
@@ -93,7 +93,7 @@ class PastSelfPlay(EntityVectorWrapper):
         steps: environment steps of the learner, as `PPO.step` counts them. With a pool that has snapshots of
             an earlier training, `set_progress` continues from the newest one's step. Steps of `evaluate` in
             these environments do not count; see `uncounted`.
-        seats: the player of each lane.
+        assignment: the player of each lane.
 
     Raises:
         ActionError: an action for a lane that an opponent plays, or one that the environments refuse; no lane
@@ -123,7 +123,7 @@ class PastSelfPlay(EntityVectorWrapper):
         self.pool = pool
         self.interval = interval
         self.steps = 0
-        self.seats = Seats(games_of(venv, games), venv.num_envs, pool, latest_share)
+        self.assignment = PlayerAssignment(games_of(venv, games), venv.num_envs, pool, latest_share)
         self._grown_at = 0
         self._rng = np.random.default_rng(seed)
         self._batch: EntityBatch | None = None  # the environments' observations, of all lanes
@@ -141,19 +141,19 @@ class PastSelfPlay(EntityVectorWrapper):
         seeds = [number for number in np.atleast_1d(np.asarray(seed, object)) if number is not None]
         if seeds:
             self._rng = np.random.default_rng([_STREAM, *seeds])
-        self.seats.draw_all(self._rng)
+        self.assignment.draw_all(self._rng)
         self._see(batch, info)
         return self._shown(), self._with_inactive(info)
 
     def _step(self, actions: Actions) -> StepResult:
-        theirs = self.seats.players != LEARNER
+        theirs = self.assignment.players != LEARNER
         num_active = int(np.count_nonzero(~theirs & ~self._inactive))
         if theirs.any():
             actions = self._joined(actions, theirs)
         after, rewards, terminated, truncated, info = self.venv.step(actions)
         self.steps += num_active
         self._see(after, info)
-        self.seats.follow(rewards, terminated | truncated, self._inactive, info, self._rng)
+        self.assignment.follow(rewards, terminated | truncated, self._inactive, info, self._rng)
         if theirs.any():
             rewards = np.where(theirs, np.float32(0), rewards)
             terminated, truncated = terminated & ~theirs, truncated & ~theirs
@@ -166,11 +166,11 @@ class PastSelfPlay(EntityVectorWrapper):
     def _shown(self) -> EntityBatch:
         """Return the batch without the actors of opponents."""
         assert self._batch is not None
-        theirs = self.seats.players != LEARNER
+        theirs = self.assignment.players != LEARNER
         return self._batch.without_actors(theirs) if theirs.any() else self._batch
 
     def _with_inactive(self, info: dict[str, Any]) -> dict[str, Any]:
-        theirs = self.seats.players != LEARNER
+        theirs = self.assignment.players != LEARNER
         if not theirs.any():
             return info
         others = {key: value for key, value in info.items() if key != "_inactive"}
@@ -199,9 +199,9 @@ class PastSelfPlay(EntityVectorWrapper):
         for part in self._batch.actions.values():
             acting |= part.actors.lengths > 0
         moves: list[tuple[NDArray[np.int64], Actions]] = []
-        for number in np.unique(self.seats.players[acting]):
+        for number in np.unique(self.assignment.players[acting]):
             if number != LEARNER:
-                lanes = np.flatnonzero(acting & (self.seats.players == number))
+                lanes = np.flatnonzero(acting & (self.assignment.players == number))
                 policy = self.pool.member(int(number)).policy
                 moves.append((lanes, policy.act(self._batch.gather(lanes), self._rng).actions))
         return moves
@@ -232,11 +232,11 @@ class PastSelfPlay(EntityVectorWrapper):
 
         The policy that plays may be another than the learner.
         """
-        steps, self.seats.are_recording = self.steps, False
+        steps, self.assignment.are_recording = self.steps, False
         try:
             yield
         finally:
-            self.steps, self.seats.are_recording = steps, True
+            self.steps, self.assignment.are_recording = steps, True
 
     def set_progress(self, fraction: float) -> None:
         """Let the pool grow when it is due; pass the fraction on to the environments.
@@ -253,7 +253,7 @@ class PastSelfPlay(EntityVectorWrapper):
             self._grown_at = self.steps
             if gone is not None:
                 left, heir = gone
-                self.seats.players[self.seats.players == left.number] = heir.number
+                self.assignment.players[self.assignment.players == left.number] = heir.number
                 self._moves = None
 
     def get_training_state(self) -> dict[str, Any]:
@@ -278,7 +278,7 @@ class PastSelfPlay(EntityVectorWrapper):
             rng = rng_of(state["rng"])
             self.pool.set_state(state["pool"])
         self.steps, self._grown_at, self._rng = steps, grown_at, rng
-        self.seats.clear()
+        self.assignment.clear()
 
     def training_metrics(self) -> dict[str, float]:
         """Return `OpponentPool.metrics()`."""
@@ -291,7 +291,7 @@ class StatefulPastSelfPlay(PastSelfPlay):
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Return the environments' state, and the players."""
         assert isinstance(self.venv, StatefulVectorEnv)
-        own = {"idle": self._inactive, **self.seats.get_state()}
+        own = {"idle": self._inactive, **self.assignment.get_state()}
         return {**self.venv.get_state(), **{_PREFIX + name: array.copy() for name, array in own.items()}}
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> EntityBatch:
@@ -306,11 +306,11 @@ class StatefulPastSelfPlay(PastSelfPlay):
         assert isinstance(self.venv, StatefulVectorEnv)
         own = {name.removeprefix(_PREFIX): a for name, a in state.items() if name.startswith(_PREFIX)}
         if own:
-            check_arrays(type(self).__name__, {"idle": self._inactive, **self.seats.get_state()}, own)
+            check_arrays(type(self).__name__, {"idle": self._inactive, **self.assignment.get_state()}, own)
         others = {name: array for name, array in state.items() if not name.startswith(_PREFIX)}
         self._batch, self._is_playing = self.venv.set_state(others), True
         self._moves = None
-        self.seats.set_state(own)
+        self.assignment.set_state(own)
         self._inactive = np.array(own["idle"], bool) if own else np.zeros(self.num_envs, bool)
         self._remember(batch := self._shown())
         return batch

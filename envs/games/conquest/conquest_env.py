@@ -68,7 +68,7 @@ class ConquestVectorEnv(NativeVectorEnv):
         max_planets: the most planets of a game.
 
     Attributes:
-        seats: int64 (num_envs,), the player of each lane.
+        lane_players: int64 (num_envs,), the player of each lane.
         lane_games: int64 (num_envs,), the game of each lane.
         bot_index: the place of `bot` in `bots`, -1 without one.
 
@@ -112,7 +112,7 @@ class ConquestVectorEnv(NativeVectorEnv):
         super().__init__(space, num_envs, render_mode=render_mode)
         self.num_players, self.num_games = num_players, num_envs // lanes_per_game
         self.bot, self.reward, self.min_ships, self.fleets_shown = bot, reward, min_ships, fleets
-        self.seats = np.arange(num_envs) % lanes_per_game
+        self.lane_players = np.arange(num_envs) % lanes_per_game
         self.lane_games: Ints = self.all_lanes // lanes_per_game
         self.bot_index = self.bots.index(bot) if bot else -1
         self._lanes_per_game = lanes_per_game
@@ -124,8 +124,8 @@ class ConquestVectorEnv(NativeVectorEnv):
         """Start a game on the map that the published engine makes of `seed`."""
 
     @abstractmethod
-    def _observe(self, games: Ints, seats: Ints) -> EntityBatch:
-        """Return what the players `seats` (L,) of `games` (L,) observe."""
+    def _observe(self, games: Ints, players: Ints) -> EntityBatch:
+        """Return what `players` (L,) of `games` (L,) observe."""
 
     @abstractmethod
     def _play(
@@ -136,11 +136,16 @@ class ConquestVectorEnv(NativeVectorEnv):
         """
 
     def _bounds(self) -> Bounds:
-        return {"seats": (0, self.num_players - 1)}
+        return {"lane_players": (0, self.num_players - 1)}
 
     def _check_state(self, state: State) -> None:
         if not self.bot:
-            self._expect(state["seats"] == self.seats, "seats", "each player once", state["seats"])
+            self._expect(
+                state["lane_players"] == self.lane_players,
+                "lane_players",
+                "each player once",
+                state["lane_players"],
+            )
 
     def _take_options(self, options: dict[str, Any]) -> None:
         seeds = reset_option(type(self).__name__, options, "game_seeds")
@@ -163,12 +168,12 @@ class ConquestVectorEnv(NativeVectorEnv):
             game = lane // self._lanes_per_game
             drawn = below(self.random_state[lane], 2**31)
             if self.bot:
-                self.seats[lane] = below(self.random_state[lane], self.num_players)
+                self.lane_players[lane] = below(self.random_state[lane], self.num_players)
             self._set_up(game, int(drawn) if seeds is None else seeds[game])
 
     def _look(self, lanes: Ints | None) -> EntityBatch:
         lanes = self.all_lanes if lanes is None else lanes
-        return self._observe(self.lane_games[lanes], self.seats[lanes])
+        return self._observe(self.lane_games[lanes], self.lane_players[lanes])
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards, terminated = np.empty(self.num_envs, np.float32), np.zeros(self.num_envs, bool)

@@ -168,7 +168,7 @@ def test_rewards_of_the_share_add_up() -> None:
 def test_who_plays_against_a_bot_sits_anywhere() -> None:
     venv = OrbitWarsVectorEnv(64, num_players=4, bot="random")
     venv.reset(seed=0)
-    assert set(venv.seats.tolist()) == {0, 1, 2, 3}
+    assert set(venv.lane_players.tolist()) == {0, 1, 2, 3}
     assert venv.boards.owned[..., 0].max() == 3
 
 

@@ -167,7 +167,7 @@ def orders(venv: OrbitWarsVectorEnv, actions: Any, lane: int) -> list[list[float
     """The moves that a lane's choices come to."""
     moves = np.empty((rules.MAX_SLOTS, 3))
     count = order_launches(
-        *(venv.boards, int(venv.lane_games[lane]), int(venv.seats[lane])),
+        *(venv.boards, int(venv.lane_games[lane]), int(venv.lane_players[lane])),
         *(actions["Target"][lane], actions["Share"][lane], venv.min_ships, MAX_SPEED, EXPONENTS[1], moves),
     )
     return [[int(origin), heading, int(ships)] for origin, heading, ships in moves[:count].tolist()]
@@ -177,7 +177,7 @@ def orders(venv: OrbitWarsVectorEnv, actions: Any, lane: int) -> list[list[float
 def test_the_starter_bot_plays_as_the_published_one(seed: int) -> None:
     venv = OrbitWarsVectorEnv(1, bot="starter")
     batch, _ = venv.reset(seed=seed, options={"game_seeds": [seed]})
-    me = int(venv.seats[0])
+    me = int(venv.lane_players[0])
     published, is_over, num_moves = orbit_wars(seed, 2), False, 0
     while not is_over:
         moves: list[Any] = [[], []]

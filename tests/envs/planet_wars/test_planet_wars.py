@@ -109,7 +109,7 @@ def test_a_single_game_tells_its_outcome() -> None:
 def test_the_nearest_enemy_bot_plays_as_the_published_one(seed: int) -> None:
     venv = PlanetWarsVectorEnv(1, bot="nearest_enemy")
     batch, _ = venv.reset(seed=seed, options={"game_seeds": [seed]})
-    me = int(venv.seats[0])
+    me = int(venv.lane_players[0])
     published, is_over = planet_wars(seed), False
     while not is_over:
         orders: list[Any] = [[], []]

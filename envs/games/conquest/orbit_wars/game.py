@@ -69,7 +69,7 @@ class OrbitWarsVectorEnv(ConquestVectorEnv):
 
     metadata = {**ConquestVectorEnv.metadata, "render_modes": ["rgb_array"], "render_fps": 20}  # noqa: RUF012 - as Gymnasium's
     bots: ClassVar[tuple[str, ...]] = BOTS
-    state_names: ClassVar[tuple[str, ...]] = (*Boards._fields, "seats")
+    state_names: ClassVar[tuple[str, ...]] = (*Boards._fields, "lane_players")
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class OrbitWarsVectorEnv(ConquestVectorEnv):
     ) -> None:
         _play(
             self.boards,
-            self.seats,
+            self.lane_players,
             self.lane_games,
             self.num_players,
             self.bot_index,
@@ -169,8 +169,8 @@ class OrbitWarsVectorEnv(ConquestVectorEnv):
             results,
         )
 
-    def _observe(self, games: Ints, seats: Ints) -> EntityBatch:
-        return seen_by(self.boards, games, seats, self.num_players, self.min_ships, self.fleets_shown)
+    def _observe(self, games: Ints, players: Ints) -> EntityBatch:
+        return seen_by(self.boards, games, players, self.num_players, self.min_ships, self.fleets_shown)
 
     def _draw(self, lane: int) -> Pixels:
         """The board, 400 × 400: the sun, planets and fleets in their owners' colours."""
@@ -225,7 +225,7 @@ def _disc(picture: Pixels, x: float, y: float, radius: float, colour: tuple[int,
 @compiled
 def _play(
     boards: Boards,
-    seats: Ints,
+    lane_players: Ints,
     lane_games: Ints,
     num_players: int,
     bot: int,
@@ -251,17 +251,17 @@ def _play(
     lane = 0
     for game in range(len(boards.ticks)):
         first = lane
-        while lane < len(seats) and lane_games[lane] == game:
+        while lane < len(lane_players) and lane_games[lane] == game:
             lane += 1
         rewards[first:lane] = 0.0
         if pays_share:
             count_ships(boards, game, ships, production)
             for i in range(first, lane):
-                rewards[i] = -share_of(ships, seats[i])
+                rewards[i] = -share_of(ships, lane_players[i])
         for player in range(num_players):
             is_bot = True
             for i in range(first, lane):
-                if seats[i] == player:
+                if lane_players[i] == player:
                     is_bot = False
                     own = slice(offsets[i], offsets[i + 1])
                     count = order_launches(
@@ -285,9 +285,9 @@ def _play(
         most = ships.max()
         num_best = (ships == most).sum()
         for i in range(first, lane):
-            is_best = ships[seats[i]] == most and most > 0
+            is_best = ships[lane_players[i]] == most and most > 0
             if pays_share:
-                rewards[i] += share_of(ships, seats[i])
+                rewards[i] += share_of(ships, lane_players[i])
             if is_over:
                 rewards[i] += 1.0 if is_best else -1.0
                 terminated[i] = True

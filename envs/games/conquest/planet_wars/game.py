@@ -65,7 +65,7 @@ class PlanetWarsVectorEnv(ConquestVectorEnv):
 
     metadata = {**ConquestVectorEnv.metadata, "render_modes": []}  # noqa: RUF012 - as Gymnasium's
     bots: ClassVar[tuple[str, ...]] = BOTS
-    state_names: ClassVar[tuple[str, ...]] = (*Galaxies._fields, "seats")
+    state_names: ClassVar[tuple[str, ...]] = (*Galaxies._fields, "lane_players")
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class PlanetWarsVectorEnv(ConquestVectorEnv):
     ) -> None:
         _play(
             self.galaxies,
-            self.seats,
+            self.lane_players,
             self.lane_games,
             self.bot_index,
             targets.values,
@@ -148,8 +148,8 @@ class PlanetWarsVectorEnv(ConquestVectorEnv):
             results,
         )
 
-    def _observe(self, games: Ints, seats: Ints) -> EntityBatch:
-        return seen_by(self.galaxies, games, seats + 1, self.min_ships, self.fleets_shown)
+    def _observe(self, games: Ints, players: Ints) -> EntityBatch:
+        return seen_by(self.galaxies, games, players + 1, self.min_ships, self.fleets_shown)
 
 
 PlanetWars, make_vec = native_game(PlanetWarsVectorEnv)
@@ -166,7 +166,7 @@ def make_lanes(num_envs: int = 2, num_workers: int = 0, **options: Any) -> Entit
 @compiled
 def _play(
     galaxies: Galaxies,
-    seats: Ints,
+    lane_players: Ints,
     lane_games: Ints,
     bot: int,
     targets: Ints,
@@ -188,15 +188,15 @@ def _play(
     lane = 0
     for game in range(len(galaxies.turns)):
         first = lane
-        while lane < len(seats) and lane_games[lane] == game:
+        while lane < len(lane_players) and lane_games[lane] == game:
             lane += 1
         sum_up(galaxies, game, ships, growth)
         for i in range(first, lane):
-            rewards[i] = -share_of(ships[1:], seats[i]) if pays_share else 0.0
+            rewards[i] = -share_of(ships[1:], lane_players[i]) if pays_share else 0.0
         for player in range(1, NUM_PLAYERS + 1):
             is_bot = True
             for i in range(first, lane):
-                if seats[i] + 1 == player:
+                if lane_players[i] + 1 == player:
                     is_bot = False
                     own = slice(offsets[i], offsets[i + 1])
                     send_chosen(galaxies, game, player, targets[own], shares[own], min_ships)
@@ -206,12 +206,12 @@ def _play(
         alive = sum_up(galaxies, game, ships, growth)
         is_over = alive <= 1 or galaxies.turns[game] >= max_turns - 1
         for i in range(first, lane):
-            own_ships, others = ships[seats[i] + 1], ships[2 - seats[i]]
+            own_ships, others = ships[lane_players[i] + 1], ships[2 - lane_players[i]]
             if pays_share:
-                rewards[i] += share_of(ships[1:], seats[i])
+                rewards[i] += share_of(ships[1:], lane_players[i])
             if is_over:
                 terminated[i] = True
                 results[i] = np.sign(own_ships - others)
                 if alive == 1:  # perhaps without a ship
-                    results[i] = 1 if is_alive(galaxies, game, seats[i] + 1) else -1
+                    results[i] = 1 if is_alive(galaxies, game, lane_players[i] + 1) else -1
                 rewards[i] += results[i]

@@ -59,7 +59,7 @@ def games_of(venv: EntityVectorEnv, games: Games | None) -> Sides:
     return sides
 
 
-class Seats:
+class PlayerAssignment:
     """Draws the players of each game's lanes, follows the games, and records their results in the pool.
 
     Args:
