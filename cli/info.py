@@ -15,7 +15,7 @@ from .. import __version__
 from ..envs import EntitySpace
 from ..experiments import ROGUE_NET, EnvConfig, Network, Pairs, UserError, make_environments, parse
 from ..experiments.errors import user_errors
-from ..experiments.network_options import check_options
+from ..experiments.network_options import check_network_options
 from ..policies.rogue_net import RogueNetConfig
 
 PACKAGES = ("numpy", "numba", "gymnasium", "torch", "procgen-mirror", "gym3", "safetensors", "tensorboard")
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str]) -> None:
 def _describe(chosen: InfoArguments) -> str:
     """Describe an environment, and the network if torch is installed."""
     with user_errors(ValueError):
-        check_options(chosen.network, chosen.net, chosen.baseline)
+        check_network_options(chosen.network, chosen.net, chosen.baseline)
     assert chosen.env is not None
     env = EnvConfig(chosen.env, num_envs=8, kwargs=chosen.kwargs)
     with make_environments(env) as venv:

@@ -35,7 +35,7 @@ class Actors:
             raise UserError(f"--ray-timeout: expected more than 0 seconds, got {self.timeout:g}")
 
 
-def check_actors(config: TrainConfig, actors: Actors, ranks: Ranks) -> None:
+def check_ray_actors(config: TrainConfig, actors: Actors, ranks: Ranks) -> None:
     """Check that actors can play what `config` trains.
 
     Raises:

@@ -210,7 +210,7 @@ def _settings_of(config: TrainConfig) -> tuple[EnvConfig, int, bool, int]:
     return env, config.eval.episodes, config.eval.deterministic, config.eval.seed
 
 
-def measure(run: Path, checkpoint: Path) -> dict[str, float]:
+def evaluate_checkpoint(run: Path, checkpoint: Path) -> dict[str, float]:
     """Play whole episodes as the configuration of the run says.
 
     Raises:
@@ -239,7 +239,7 @@ def main(run: str, checkpoint: str) -> int:
     output = os.dup(1)
     os.dup2(2, 1)  # what environments print is no part of the result
     try:
-        found = measure(Path(run), Path(checkpoint))
+        found = evaluate_checkpoint(Path(run), Path(checkpoint))
     except UserError as error:
         print(error, file=sys.stderr)
         return 2

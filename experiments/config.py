@@ -23,7 +23,7 @@ from .arguments import Pairs
 from .config_file import ConfigError, read_plain, read_yaml, value_of
 from .environments import EnvConfig, EvalConfig
 from .errors import UserError
-from .network_options import ROGUE_NET, Network, check_options
+from .network_options import ROGUE_NET, Network, check_network_options
 
 #: Configurations that come with the package.
 CONFIGS = Path(__file__).parent / "configs"
@@ -79,7 +79,7 @@ class TrainConfig:
     """Send the metrics to Weights & Biases or trackio as well."""
 
     def __post_init__(self) -> None:
-        check_options(self.network, self.net, self.baseline)
+        check_network_options(self.network, self.net, self.baseline)
         if self.max_minutes is not None and not self.max_minutes > 0:
             raise ValueError(f"max_minutes: expected a number above 0, got {self.max_minutes}")
 

@@ -79,7 +79,7 @@ def network_title(name: str) -> str:
     return EXPERIMENT_NETWORKS[name].title if name in EXPERIMENT_NETWORKS else name
 
 
-def check_options(network: str, net: RogueNetConfig, baseline: Mapping[str, Any]) -> None:
+def check_network_options(network: str, net: RogueNetConfig, baseline: Mapping[str, Any]) -> None:
     """Check that options are given for the chosen network only, and that it has them.
 
     Raises:

@@ -36,7 +36,7 @@ from ..trainers.distributed import ActorError, ActorRollouts
 from ..trainers.learners import check_precision, find_device
 from ..trainers.ranks import Ranks, num_ranks
 from ..trainers.rollout_source import RolloutSource
-from .actors import Actors, check_actors, ray_rollouts
+from .actors import Actors, check_ray_actors, ray_rollouts
 from .background_evaluation import BackgroundEvaluation
 from .config import TrainConfig
 from .config_file import to_yaml
@@ -94,7 +94,7 @@ def _environments(
         with make_environments(_share(config.env, ranks.size)) as venv:
             yield venv, *initial_policy(config, venv, run, given)
         return
-    check_actors(config, actors, ranks)
+    check_ray_actors(config, actors, ranks)
     with make_environments(with_lanes(config.env, config.env.num_envs // actors.count)) as venv:
         policy, config = initial_policy(config, venv, run, given)
     with ray_rollouts(config, policy, actors) as rollouts:

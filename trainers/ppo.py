@@ -38,7 +38,7 @@ from .runs.checkpoint import Checkpoint, read_checkpoint
 from .runs.guard import Snapshot, check_batch, check_finite, naming_update, saving_on_error
 from .runs.run_folder import RunFolder
 from .runs.run_origin import note_origin
-from .runs.run_start import open_run, run_folder
+from .runs.run_start import as_run_folder, open_run
 from .runs.saved_optimizer import OwnsOptimizer
 from .runs.tracking import Tracker, TrackerName
 from .runs.trainer_state import EvolvingVectorEnv, capture, derived_seed, restore
@@ -121,7 +121,7 @@ class PPO(OwnsOptimizer):
         self._samples: Samples | None = None  # the rollout that waits for its update
         self._rows: NDArray[np.int64] | None = None  # of all ranks: see `rows_of_rank`
         self._num_samples = 0  # of the last rollout, on all ranks
-        self._run = run_folder(run_dir, resume, track) if self.ranks.is_first else None
+        self._run = as_run_folder(run_dir, resume, track) if self.ranks.is_first else None
         self._saved_step: int | None = None
         if self._run is not None:
             with self._run.locked():

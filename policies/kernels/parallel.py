@@ -67,7 +67,7 @@ def recycled(size: int) -> NDArray[np.float32]:
     return arrays[-1][:size]
 
 
-def shares(offsets: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
+def sequence_shares(offsets: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
     """Cut B sequences into `parts` runs of about equal work; return bounds (parts + 1,) from 0 to B.
 
     A row costs its matrix products, which are the same for all, plus attention over its sequence.
@@ -98,7 +98,7 @@ def over_sequences(offsets: NDArray[np.int64], run: Run) -> None:
     if threads == 1:
         run(0, 0, len(offsets) - 1)
     else:
-        run_shares(shares(offsets, threads).tolist(), run)
+        run_shares(sequence_shares(offsets, threads).tolist(), run)
 
 
 def over_rows(rows: int, run: Run) -> None:

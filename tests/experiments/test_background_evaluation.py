@@ -14,7 +14,7 @@ import entitize as ez
 import pytest
 from entitize.cli import main
 from entitize.experiments import TrainArguments, TrainConfig, parse, train
-from entitize.experiments.background_evaluation import measure
+from entitize.experiments.background_evaluation import evaluate_checkpoint
 from entitize.trainers import checkpoint_paths, load_policy, read_metrics
 
 from waiting import PATIENCE, wait_until
@@ -42,7 +42,7 @@ def test_checkpoints_are_evaluated_and_the_best_is_kept(tmp_path: Path) -> None:
     )
     by_step = {int(path.name[5:]): path for path in checkpoint_paths(run / "checkpoints")}
     for line in found:  # the evaluation of the checkpoint by itself finds the same
-        again = measure(run, by_step[int(line["step"])])
+        again = evaluate_checkpoint(run, by_step[int(line["step"])])
         assert {"step": line["step"], **again} == line
     best = max(found, key=lambda line: line["eval/episodic_return"])
     record = json.loads((run / "best" / "evaluation.json").read_text())

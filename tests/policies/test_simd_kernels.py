@@ -306,12 +306,12 @@ def test_memory_is_taken_up_again_when_nobody_holds_it():
 
 def test_shares_cover_all_sequences_and_balance_their_work():
     offsets = np.concatenate([[0], np.cumsum(np.random.default_rng(0).integers(0, 60, 500))])
-    bounds = parallel.shares(offsets, 4)
+    bounds = parallel.sequence_shares(offsets, 4)
     assert bounds[0] == 0 and bounds[-1] == 500 and (np.diff(bounds) > 0).all()
     lengths = np.diff(offsets)
     work = [(lengths[a:b] * (lengths[a:b] + 64)).sum() for a, b in itertools.pairwise(bounds)]
     assert max(work) < 1.1 * min(work)
-    assert parallel.shares(np.zeros(1, np.int64), 3).tolist() == [0, 0, 0, 0]
+    assert parallel.sequence_shares(np.zeros(1, np.int64), 3).tolist() == [0, 0, 0, 0]
 
 
 def test_shares_run_on_threads_and_their_errors_arrive(monkeypatch):

@@ -13,7 +13,7 @@ import pytest
 import torch
 from entitize.cli.train import main
 from entitize.experiments import Actors, TrainConfig, UserError
-from entitize.experiments.actors import check_actors
+from entitize.experiments.actors import check_ray_actors
 from entitize.policies import ActResult
 from entitize.ragged import concatenate
 from entitize.trainers import PPO, NonFiniteError, PPOConfig
@@ -338,7 +338,7 @@ def test_flags_that_actors_do_not_go_with_are_refused(flags: str, facts: tuple[A
 
 def test_ranks_take_no_actors() -> None:
     with raises(UserError, "--ray", "2 ranks", "torchrun"):
-        check_actors(TrainConfig(), Actors(2), Ranks(0, 2))
+        check_ray_actors(TrainConfig(), Actors(2), Ranks(0, 2))
 
 
 def of_lanes(rollout: Rollout, lanes: slice) -> Rollout:

@@ -18,7 +18,7 @@ from .tracking import Tracker, TrackerName, Tracking
 from .trainer_state import Trainer
 
 
-def run_folder(
+def as_run_folder(
     run_dir: str | Path | RunFolder | None, resume: bool, track: TrackerName | Tracker | None = None
 ) -> RunFolder | None:
     """Return the run folder at `run_dir`, which must exist to `resume`, with a tracker if `track` is one.
