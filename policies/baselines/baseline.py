@@ -22,7 +22,7 @@ from ..policy import ActResult, Evaluation, Explanation, source_of_draws
 from ..rogue_net.config import from_options
 from ..rogue_net.explanation import check_one_step
 from ..rogue_net.heads import Distribution
-from ..rogue_net.summary import Cost, Summary, check_names, impala_cost
+from ..rogue_net.summary import Cost, Summary, check_counted_names, impala_cost
 from .config import BaselineConfig
 from .cost import parameters_by_part
 
@@ -145,8 +145,8 @@ class Baseline(nn.Module, ABC):
         Raises:
             ValueError: an entity type or action that the network does not have.
         """
-        check_names("entity type", entity_counts or {}, self.observation_space.entities)
-        check_names("action", actors or {}, self.action_space.spaces)
+        check_counted_names("entity type", entity_counts or {}, self.observation_space.entities)
+        check_counted_names("action", actors or {}, self.action_space.spaces)
         cost = None
         if entity_counts is not None:
             items = self._cost(sum(entity_counts.values()), (actors or {}).get(self.name, 1.0))

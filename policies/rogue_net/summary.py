@@ -116,8 +116,8 @@ def summarize(
         parameters[part] = parameters.get(part, 0) + parameter.numel()
     cost = None
     if entity_counts is not None:
-        check_names("entity type", entity_counts, net.observation_space.entities)
-        check_names("action", actors or {}, net.action_space.spaces)
+        check_counted_names("entity type", entity_counts, net.observation_space.entities)
+        check_counted_names("action", actors or {}, net.action_space.spaces)
         cost = _cost(net, dict(entity_counts), dict(actors or {}))
     features = net.inputs.features
     blog = sum(
@@ -128,7 +128,7 @@ def summarize(
     return Summary(parameters, blog, statistics, cost, impala_cost())
 
 
-def check_names(what: str, names: Mapping[str, float], known: Mapping[str, object]) -> None:
+def check_counted_names(what: str, names: Mapping[str, float], known: Mapping[str, object]) -> None:
     """
     Raises:
         ValueError: one of `names` is not among the `known`.
