@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
+from ..envs.errors import one_of
+
 _POSITIVE = (
     *("total_timesteps", "num_steps", "minibatch_size", "microbatch_size", "update_epochs", "learning_rate"),
     *("adam_eps", "clip_coef", "max_grad_norm", "target_kl", "checkpoint_interval", "keep_checkpoints"),
@@ -110,8 +112,7 @@ class PPOConfig:
                 "minibatch_size: expected at least 2 with norm_adv, got 1: a single advantage is normalized"
                 " to 0. Use norm_adv=False"
             )
-        if self.precision not in _PRECISIONS:
-            raise ValueError(f"precision: expected one of {', '.join(_PRECISIONS)}, got {self.precision!r}")
+        one_of("precision", self.precision, _PRECISIONS)
 
 
 def check_options(

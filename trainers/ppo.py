@@ -284,7 +284,9 @@ class PPO(OwnsOptimizer):
         before = Snapshot(self.policy, self.optimizer)
         try:
             if is_own:
-                check_batch(samples.observations, self.venv.num_envs, self.collector.lanes_of_rows)
+                rollout = self.collector.rollout
+                lanes = None if rollout is None else rollout.lanes
+                check_batch(samples.observations, self.venv.num_envs, lanes)
             else:
                 check_samples(samples, self.policy)
                 self._count(len(samples))

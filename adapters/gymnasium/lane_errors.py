@@ -65,12 +65,12 @@ def _info_misfit(merging: Sequence[Mapping[str, Any]], base: VectorEnv[Any, Any,
 
 
 @contextmanager
-def explained(venv: VectorEnv[Any, Any, Any], name: str, call: str) -> Iterator[None]:
-    """Explain errors as `explain_lane` does."""
+def explained_reset(venv: VectorEnv[Any, Any, Any], name: str) -> Iterator[None]:
+    """Explain errors of `reset` as `explain_lane` does."""
     try:
         yield
     except Exception as error:
-        explain_lane(venv, name, call, error)
+        explain_lane(venv, name, "reset", error)
         raise
 
 

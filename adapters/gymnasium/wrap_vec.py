@@ -21,7 +21,7 @@ from ...envs.vector.infos import is_lane_mask, lane_values, merge_infos
 from ...envs.vector.vector_env import Actions, StepResult
 from ...ragged import RaggedArray
 from .dict_observations import check_shared_memory, checked_dicts, explain_workers, given_env, read_as_dicts
-from .lane_errors import explain_lane, explained
+from .lane_errors import explain_lane, explained_reset
 from .results import check_rewards, lane_rewards
 from .translation import MASK, MaskSource, SpaceTranslation
 from .views.batches import select, stack
@@ -107,7 +107,7 @@ class WrappedVectorEnv(EntityVectorEnv):
         return int(seed) if isinstance(seed, (int, np.integer)) else seeds
 
     def _reset(self, seed: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
-        with explained(self.venv, self._where, "reset"):
+        with explained_reset(self.venv, self._where):
             try:
                 observation, info = self.venv.reset(seed=seed, options=options)
             except (TypeError, IndexError) as error:  # of observations that are no dicts, perhaps
@@ -169,7 +169,7 @@ class WrappedVectorEnv(EntityVectorEnv):
         if self.venv is not self.venv.unwrapped:
             options = _KeptOptions(options)
             info = deepcopy(info)  # wrappers put arrays into it that their reset changes
-        with explained(self.venv, self._where, "reset"):
+        with explained_reset(self.venv, self._where):
             observation, reset_info = self.venv.reset(options=options)
         observation = checked_dicts(space, observation, f"{self._name}.reset")
         reset_info = _merged_lanes(reset_info, self.num_envs)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...envs import EntityBatch, MultiCategorical
 from ...ragged import RaggedArray
 from .java.bots import check_bot
-from .java.engine import ATTACKED, ORDER_SIZE, REACH
+from .java.engine import ATTACK_COMPONENT, ORDER_SIZE, REACH
 from .java.records import ACTIONS
 from .vector_env import MicroRTSVectorEnv
 
@@ -97,4 +97,4 @@ class BotPlayers:
                 out[place, _PRODUCED] = produced
             elif kind == _ATTACK:
                 dx, dy = target_x - x + REACH, target_y - y + REACH
-                out[place, ATTACKED] = dy * (2 * REACH + 1) + dx
+                out[place, ATTACK_COMPONENT] = dy * (2 * REACH + 1) + dx

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import logging
 import time
-from collections.abc import Callable
 
 from .protocol import ProtocolError
 
@@ -64,9 +63,9 @@ def quiet_logger() -> logging.Logger:
 class Pace:
     """Counts messages; raises where there are more than so many per second."""
 
-    def __init__(self, per_second: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._per_second, self._clock = per_second, clock
-        self._began, self._count = clock(), 0
+    def __init__(self, per_second: float) -> None:
+        self._per_second = per_second
+        self._began, self._count = time.monotonic(), 0
 
     def count(self) -> None:
         """Count one message.
@@ -74,7 +73,7 @@ class Pace:
         Raises:
             ProtocolError: there were too many within a second.
         """
-        now = self._clock()
+        now = time.monotonic()
         if now - self._began >= 1:
             self._began, self._count = now, 0
         self._count += 1

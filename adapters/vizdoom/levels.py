@@ -8,7 +8,7 @@ from pathlib import Path
 
 import vizdoom
 
-from ...suggestions import did_you_mean
+from ...envs.errors import one_of
 
 _PACKAGE = Path(vizdoom.__file__).parent
 #: What the engine plays where no game data is named.
@@ -34,9 +34,7 @@ def check_level(name: str, game: vizdoom.DoomGame, game_args: str) -> None:
     if not iwads or None in levels or "-file" in game_args:
         return
     known = sorted({level.lower() for found in levels for level in found or ()})
-    if name.lower() not in known:
-        hint = did_you_mean(name, known)
-        raise ValueError(f"ViZDoom: map: expected one of {', '.join(known)}, got {name!r}{hint}")
+    one_of("ViZDoom: map", name.lower(), known)
 
 
 def level_names(path: Path) -> list[str] | None:

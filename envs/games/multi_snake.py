@@ -6,9 +6,7 @@ import numpy as np
 
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
-from ..actions import Categorical, EntityActionSpace
 from ..batch.entity_batch import EntityBatch
-from ..spaces import EntitySpace
 from ..vector.native_arrays import Flags, Floats, Ints, Pixels, Words, even_offsets, free_choice
 from ..vector.native_env import native_game
 from ..vector.saved_state import Bounds
@@ -55,9 +53,8 @@ class MultiSnakeVectorEnv(SnakeBoards):
         render_mode: str | None = None,
     ) -> None:
         entities = {name: ["x", "y", "color"] for name in ("SnakeHead", "SnakeBody", "Food")}
-        actions = EntityActionSpace({"move": Categorical(MOVES)})
         super().__init__(
-            EntitySpace(entities, actions, global_features=["step"]),
+            entities,
             num_envs,
             num_envs,
             num_snakes=num_snakes,

@@ -6,11 +6,13 @@ snake that leaves the board has its head in the wall. A snake's segments lie in 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...ragged.compiled import compiled
+from ..actions import Categorical, EntityActionSpace
 from ..errors import whole_number
 from ..randomness import below
 from ..spaces import EntitySpace
@@ -49,7 +51,7 @@ class SnakeBoards(NativeVectorEnv):
 
     def __init__(
         self,
-        space: EntitySpace,
+        entities: Mapping[str, Sequence[str]],
         num_envs: int,
         num_games: int,
         *,
@@ -68,6 +70,8 @@ class SnakeBoards(NativeVectorEnv):
                 " a board"
                 f" of at least {num_snakes * (max_snake_length + 1)} cells, got {board_size} x {board_size}"
             )
+        actions = EntityActionSpace({"move": Categorical(MOVES)})
+        space = EntitySpace(entities, actions, global_features=["step"])
         super().__init__(space, num_envs, max_steps=max_steps, render_mode=render_mode)
         self.num_games = num_games
         self.num_snakes = num_snakes

@@ -11,11 +11,9 @@ import numpy as np
 
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
-from ..actions import Categorical, EntityActionSpace
 from ..batch.entity_batch import EntityBatch
 from ..errors import whole_number
 from ..registration import share_lanes
-from ..spaces import EntitySpace
 from ..vector.native_arrays import Flags, Floats, Ints, Pixels, Words, free_choice
 from ..vector.saved_state import State
 from ..vector.vector_env import EntityVectorEnv
@@ -83,9 +81,8 @@ class SnakeLanesVectorEnv(SnakeBoards):
                 f" got {num_envs}"
             )
         entities = {name: ["x", "y", "color"] if name.startswith("Other") else ["x", "y"] for name in _TYPES}
-        actions = EntityActionSpace({"move": Categorical(MOVES)})
         super().__init__(
-            EntitySpace(entities, actions, global_features=["step"]),
+            entities,
             num_envs,
             num_envs // num_snakes,
             num_snakes=num_snakes,

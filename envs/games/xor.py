@@ -10,6 +10,7 @@ from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
 from ..actions import Categorical, EntityActionSpace, GlobalCategorical
 from ..batch.entity_batch import EntityBatch
+from ..errors import one_of
 from ..randomness import below
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv
@@ -51,8 +52,7 @@ class XorVectorEnv(NativeVectorEnv):
         negate: bool = False,
         render_mode: str | None = None,
     ) -> None:
-        if answer not in ("global", "actor"):
-            raise ValueError(f"answer: expected 'global' or 'actor', got {answer!r}")
+        one_of("answer", answer, ("global", "actor"))
         self.answer = answer
         self.negate = bool(negate)
         kind = GlobalCategorical if answer == "global" else Categorical

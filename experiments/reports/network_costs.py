@@ -68,16 +68,16 @@ class CostCounter:
         return self._known[key]
 
 
-def network_cost(config: TrainConfig, lanes: int = 8) -> dict[str, Any]:
+def network_cost(config: TrainConfig) -> dict[str, Any]:
     """Return the size of a run's network, and multiply-adds of a step, as values of a row.
 
-    Entities are those that the random policy observes in `lanes` lanes. The formulas are those of the blog;
+    Entities are those that the random policy observes in eight lanes. The formulas are those of the blog;
     None where they are not about this network.
 
     Raises:
         UserError: the environment or the network can't be made.
     """
-    with make_environments(with_lanes(config.env, lanes)) as venv:
+    with make_environments(with_lanes(config.env, 8)) as venv:
         policy = make_policy(config, venv)
         entities = count_entities(venv)
     summary = policy.summary(entities.by_type, entities.actors)

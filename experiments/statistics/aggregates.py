@@ -22,6 +22,7 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...envs.errors import one_of
 from ...trainers import Interval
 
 #: (runs, tasks), or the scores of each task.
@@ -169,8 +170,7 @@ def performance_profiles(
     limits = np.asarray(thresholds, np.float64)
     if limits.ndim != 1 or not np.isfinite(limits).all():
         raise ValueError(f"thresholds: expected a list of finite numbers, got shape {limits.shape}: {limits}")
-    if of not in ("runs", "averages"):
-        raise ValueError(f"profiles: of: expected 'runs' or 'averages', got {of!r}")
+    one_of("profiles: of", of, ("runs", "averages"))
 
     def shares(table: _ScoreTable, counts: Floats) -> Floats:  # (R, K)
         if of == "runs":
@@ -251,8 +251,7 @@ def _metric_function(metric: Metric, gamma: float) -> Callable[[_ScoreTable, Flo
             gamma - counts @ (table.weights * np.minimum(table.values, gamma))
         ),
     }
-    if metric not in functions:
-        raise ValueError(f"metric: expected one of {', '.join(functions)}, got {metric!r}")
+    one_of("metric", metric, functions)
     return functions[metric]
 
 

@@ -22,7 +22,7 @@ from ..policy import ActResult, Evaluation, Explanation, source_of_draws
 from ..rogue_net.config import from_options
 from ..rogue_net.explanation import check_one_step
 from ..rogue_net.heads import Distribution
-from ..rogue_net.summary import Cost, Summary, check_counted_names, impala_cost
+from ..rogue_net.summary import Cost, Summary, check_counted_names
 from .config import BaselineConfig
 from .cost import parameters_by_part
 
@@ -151,7 +151,7 @@ class Baseline(nn.Module, ABC):
         if entity_counts is not None:
             items = self._cost(sum(entity_counts.values()), (actors or {}).get(self.name, 1.0))
             cost = Cost(dict(entity_counts), items, None)
-        return Summary(parameters_by_part(self), None, 0, cost, impala_cost())
+        return Summary(parameters_by_part(self), None, 0, cost)
 
     # -- inside ---------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from ...envs.errors import one_of
 from ..rogue_net.config import Composite, retire_attention
 
 #: The planes that are 1 in an empty cell of μRTS: no hit points, no resources, no owner, no type, no action.
@@ -55,8 +56,7 @@ class MapConfig(BaselineConfig):
             raise ValueError(
                 f"map: expected height and width of at least 1, got {self.height} and {self.width}"
             )
-        if self.composite not in ("used", "all"):
-            raise ValueError(f"composite: expected 'used' or 'all', got {self.composite!r}")
+        one_of("composite", self.composite, ("used", "all"))
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,7 @@ class TransformerConfig(MapConfig):
         if self.position is None:
             position = "one_hot" if self.height * self.width <= 64 else "embedding"
             object.__setattr__(self, "position", position)
-        if self.position not in ("one_hot", "embedding"):
-            raise ValueError(f"position: expected 'one_hot' or 'embedding', got {self.position!r}")
+        one_of("position", self.position, ("one_hot", "embedding"))
         for name in ("position_width", "n_layer", "n_head", "d_hidden"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)}")

@@ -103,18 +103,18 @@ class Graph:
 
     # -- the model ------------------------------------------------------------------------------------------
 
-    def model(self, producer: str, version: str) -> onnx.ModelProto:
+    def model(self, version: str) -> onnx.ModelProto:
         """Return the checked model, in the oldest file format that has the operators."""
         graph = helper.make_graph(
             self._nodes,
-            producer,
+            "entitize",
             list(self.inputs.values()),
             list(self.outputs.values()),
             list(self._constants.values()),
         )
         opsets = [helper.make_opsetid("", self.opset)]
         model = helper.make_model(
-            graph, opset_imports=opsets, producer_name=producer, producer_version=version
+            graph, opset_imports=opsets, producer_name="entitize", producer_version=version
         )
         model.ir_version = helper.find_min_ir_version_for(opsets)
         onnx.checker.check_model(model, full_check=True)

@@ -66,7 +66,7 @@ def export_onnx(source: Any, path: str | os.PathLike[str], opset: int = LEAST_OP
     found = read_source(source)
     graph = Graph(opset)
     add_network(graph, found.space, found.settings, found.weights)
-    content = graph.model("entitize", __version__).SerializeToString()
+    content = graph.model(__version__).SerializeToString()
     error = None
     if importlib.util.find_spec("onnxruntime") is not None:
         error = _compare(content, found)

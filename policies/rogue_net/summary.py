@@ -65,7 +65,11 @@ class Summary:
     blog_parameters: int | None  # by the blog's formula, of all encoders; None: it is not about them
     statistics: int  # numbers that are saved with the network and not trained: input statistics
     cost: Cost | None
-    impala: tuple[int, int]  # parameters and multiply-adds per frame
+
+    @property
+    def impala(self) -> tuple[int, int]:
+        """Parameters and multiply-adds per frame of IMPALA, to compare with."""
+        return impala_cost()
 
     @property
     def total(self) -> int:
@@ -125,7 +129,7 @@ def summarize(
         for c, _ in _encoders(net)
     )
     statistics = sum(buffer.numel() for buffer in net.state_dict().values()) - sum(parameters.values())
-    return Summary(parameters, blog, statistics, cost, impala_cost())
+    return Summary(parameters, blog, statistics, cost)
 
 
 def check_counted_names(what: str, names: Mapping[str, float], known: Mapping[str, object]) -> None:

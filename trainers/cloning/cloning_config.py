@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from ...envs.errors import one_of
 from ..config import check_options
 
 Illegal = Literal["raise", "drop"]
@@ -66,5 +67,4 @@ class BehaviorCloningConfig:
         check_options(self, _POSITIVE, _NOT_NEGATIVE, ("held_out", "gamma"))
         if self.held_out == 1:
             raise ValueError("held_out: expected less than 1, got 1: nothing would be left to learn from")
-        if self.illegal not in get_args(Illegal):
-            raise ValueError(f"illegal: expected 'raise' or 'drop', got {self.illegal!r}")
+        one_of("illegal", self.illegal, get_args(Illegal))

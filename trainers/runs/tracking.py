@@ -14,9 +14,9 @@ from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import yaml
 
+from ...envs.errors import one_of
 from ...files import parse_json, read_regular, replace_file
 from ...policies import RUN_CONFIG
-from ...suggestions import did_you_mean
 from .yaml_numbers import NumberLoader
 
 TrackerName = Literal["wandb", "trackio"]
@@ -102,10 +102,7 @@ def _opener(track: TrackerName | Tracker, run: Path) -> Callable[[], Tracker]:
         if isinstance(track, type) or not isinstance(track, Tracker):
             raise TypeError(f"track: expected a name or a Tracker object with log and close, got {track!r}")
         return lambda: track
-    names = get_args(TrackerName)
-    if track not in names:
-        hint = did_you_mean(track, names)
-        raise ValueError(f"track: expected one of {', '.join(names)}, got {track!r}{hint}")
+    one_of("track", track, get_args(TrackerName))
     spec = importlib.util.find_spec(track)
     if spec is None or spec.origin is None:  # none: a folder of that name, such as wandb's own files
         needed = _PACKAGES[track]

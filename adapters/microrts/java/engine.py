@@ -35,7 +35,7 @@ ORDER_SIZE = 7
 COMPONENT_SIZES = (6, 4, 4, 4, 4, 7, 49)
 MASK_SIZE = sum(COMPONENT_SIZES)
 #: The component of an order that aims an attack, at one of the cells within so many to each side.
-ATTACKED, REACH = 6, 3
+ATTACK_COMPONENT, REACH = 6, 3
 
 #: Goes through the games from the first to before the last.
 Run = Callable[[int, int], None]

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from ....suggestions import nearest_or_known
 from .jvm import engine_folder
+from .records import UNIT_TYPES
 
 #: The types of units, as files name them.
-_TYPES = ("Resource", "Base", "Barracks", "Worker", "Light", "Heavy", "Ranged")
+_TYPES = tuple(name.capitalize() for name in UNIT_TYPES)
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....ragged.compiled import compiled
-from ..java.engine import ATTACKED, COMPONENT_SIZES, REACH
+from ..java.engine import ATTACK_COMPONENT, COMPONENT_SIZES, REACH
 from ..java.records import ACTIONS, UNIT
 
 _X, _Y = UNIT.index("x"), UNIT.index("y")
 
 _HARVEST, _RETURN, _ATTACK = (ACTIONS.index(name) for name in ("harvest", "return", "attack"))
 #: Where the parameters of harvest, return and attack start in a mask.
-_HARVESTS, _RETURNS, _ATTACKS = (sum(COMPONENT_SIZES[:place]) for place in (_HARVEST, _RETURN, ATTACKED))
+_HARVESTS, _RETURNS, _ATTACKS = (
+    sum(COMPONENT_SIZES[:place]) for place in (_HARVEST, _RETURN, ATTACK_COMPONENT)
+)
 
 #: The kinds of order that are not aimed at an entity, and the components of an order that they use.
 UNTARGETED_KINDS = tuple(ACTIONS.index(name) for name in ("none", "move", "produce"))
@@ -192,5 +194,5 @@ def place_targets(
                 order = order_rows[lane, 1 + actor - actor_offsets[lane], 1:]
                 order[:] = 0
                 order[0] = kind
-                order[ATTACKED if kind == _ATTACK else kind] = parameter
+                order[ATTACK_COMPONENT if kind == _ATTACK else kind] = parameter
     return True

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ....ragged.compiled import compiled
 from ..features import UNIT_FEATURES
-from ..java.engine import ATTACKED, COMPONENT_SIZES
-from ..java.records import HEADER, UNIT, UNIT_TYPES
+from ..java.engine import ATTACK_COMPONENT, COMPONENT_SIZES
+from ..java.records import ACTIONS, HEADER, UNIT, UNIT_TYPES
 
 _TIME, _RESOURCES_0 = HEADER.index("time"), HEADER.index("resources_0")
 _PLAYER, _TYPE, _X, _Y = (UNIT.index(name) for name in ("player", "type", "x", "y"))
@@ -22,9 +22,11 @@ _ACTION, _DIRECTION = UNIT.index("action"), UNIT.index("direction")
 _TARGET_X, _TARGET_Y = UNIT.index("target_x"), UNIT.index("target_y")
 _PRODUCED, _ENDS_AT = UNIT.index("produced"), UNIT.index("ends_at")
 
-_MOVE, _PRODUCE, _ATTACK = 1, 4, 5  # kinds of order
+_MOVE, _PRODUCE, _ATTACK = (ACTIONS.index(name) for name in ("move", "produce", "attack"))
 #: Where their parameters start in a mask.
-_MOVES, _PRODUCES, _PRODUCTS, _ATTACKS = (sum(COMPONENT_SIZES[:place]) for place in (1, 4, 5, ATTACKED))
+_MOVES, _PRODUCES, _PRODUCTS, _ATTACKS = (
+    sum(COMPONENT_SIZES[:place]) for place in (1, 4, 5, ATTACK_COMPONENT)
+)
 _NUM_TYPES = len(UNIT_TYPES)
 
 _PLANE_RESOURCES, _PLANE_OWNER, _PLANE_TYPE, _PLANE_ACTION = 2 + 5, 2 + 10, 2 + 13, 2 + 21

@@ -11,7 +11,7 @@ import numpy as np
 
 from ....ragged import RaggedArray
 from ...batch.entity_batch import EntityBatch
-from ...errors import reset_option, whole_number
+from ...errors import one_of, reset_option, whole_number
 from ...randomness import below
 from ...registration import share_lanes
 from ...spaces import EntitySpace
@@ -95,12 +95,9 @@ class ConquestVectorEnv(NativeVectorEnv):
         max_planets: int,
         render_mode: str | None,
     ) -> None:
-        if bot is not None and bot not in self.bots:
-            raise ValueError(f"bot: expected None or one of {', '.join(self.bots)}, got {bot!r}")
-        if reward not in REWARDS:
-            raise ValueError(f"reward: expected one of {', '.join(REWARDS)}, got {reward!r}")
-        if fleets not in FLEETS:
-            raise ValueError(f"fleets: expected one of {', '.join(FLEETS)}, got {fleets!r}")
+        one_of("bot", bot, (None, *self.bots))
+        one_of("reward", reward, REWARDS)
+        one_of("fleets", fleets, FLEETS)
         min_ships = whole_number("min_ships", min_ships)
         whole_number("max_fleets", max_fleets, max_planets)
         lanes_per_game = 1 if bot else num_players
