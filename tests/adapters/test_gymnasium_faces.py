@@ -582,3 +582,18 @@ def test_two_names_that_a_separator_would_join_are_refused() -> None:
 
     with raises(ValueError, "'.'", "a/b"):
         to_gymnasium(Twins(), separator=".")
+
+
+def test_who_stays_is_as_visible_as_before():
+    env = to_gymnasium(Field(), "padded", maxima=2, beyond="drop", illegal="replace")
+    seen = set()
+    for seed in range(40):
+        shown, _ = env.reset(seed=seed)
+        whole = env.entity_observation
+        for kind in ("Drone", "Mineral"):
+            rows = shown[f"entities/{kind}"][shown[f"presence/{kind}"].astype(bool)]
+            flags = shown[f"visible/{kind}"][shown[f"presence/{kind}"].astype(bool)]
+            places = [int(np.flatnonzero((whole["entities"][kind] == row).all(1))[0]) for row in rows]
+            np.testing.assert_array_equal(flags, whole["visible"][kind][places])
+            seen.add((kind, len(places), 0 in places))
+    assert {("Drone", 2, False), ("Drone", 2, True)} <= seen

@@ -413,3 +413,21 @@ def test_the_most_probable_actions_are_recorded_if_asked_for(tmp_path: Path) -> 
     expected = net.act(steps.observations, np.random.default_rng(1), deterministic=True).actions["move"]
     drawn = net.act(steps.observations, np.random.default_rng(1)).actions["move"]
     assert steps.actions["move"] == expected != drawn
+
+
+@pytest.mark.parametrize("mode", [False, True])
+def test_networks_keep_the_mode_that_they_were_in(mode: bool, tmp_path: Path) -> None:
+    venv = ez.make_vec("MultiSnake", num_envs=2)
+    nets = [
+        ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1).train(mode)
+        for _ in range(2)
+    ]
+    ez.record(venv, nets[0], tmp_path / "plays", steps=2, teacher=nets[1])
+    assert [net.training for net in nets] == [mode] * 2
+
+
+def test_a_recording_of_episodes_holds_their_steps_alone(tmp_path: Path) -> None:
+    venv = ez.make_vec("MultiSnake", num_envs=4)
+    dataset = EntityDataset(ez.record(venv, None, tmp_path / "plays", episodes=9, seed=11))
+    assert np.bincount([episode.lane for episode in dataset.episodes]).tolist() == [3, 2, 2, 2]
+    assert sorted(row for episode in dataset.episodes for row in episode.rows) == list(range(len(dataset)))

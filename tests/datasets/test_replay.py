@@ -88,3 +88,12 @@ def test_what_cannot_be_replayed_is_refused(tmp_path: Path) -> None:
         recorder.reset()
     with raises(DatasetError, "seed"):
         replay(EntityDataset(tmp_path / "unseeded"), venv)
+
+
+def test_numbers_may_differ_by_the_tolerance_whatever_their_size(tmp_path: Path) -> None:
+    ez.record(ez.make_vec("MultiSnake", num_envs=4), None, tmp_path / "plays", steps=20, seed=7)
+    dataset = EntityDataset(tmp_path / "plays")
+    changed = [Changed(ez.make_vec("MultiSnake", num_envs=4), 9, "reward") for _ in range(2)]  # by 0.5
+    assert replay(dataset, changed[0], tolerance=0.51) is None
+    found = replay(dataset, changed[1], tolerance=0.49)
+    assert found is not None and (found.what, found.lane, found.step) == ("reward", 2, 9)

@@ -167,3 +167,13 @@ def test_batch_spaces_tell_what_is_wrong_with_a_batch() -> None:
         r"env \d: entity type 'Unit': feature 'y' of entity \d: expected a finite number, got nan",
         str(space.problem(changed(Unit=unit.with_values(broken)))),
     )
+
+
+def test_who_is_hidden_stays_hidden_behind_a_batch_without_visible() -> None:
+    batch = batch_observations(SPACE, observations(SPACE, 2, 3))
+    batch.visible["Unit"].values[::2] = False
+    silent = ez.EntityBatch(batch.entities, batch.globals, batch.actions)
+    joined = concatenate_batches([silent, batch])
+    assert not batch.visible["Unit"].values.all()
+    assert joined[3:].equals(batch)
+    assert all(joined[:3].visibility(name).values.all() for name in SPACE.entities)

@@ -215,3 +215,9 @@ def test_errors_of_a_single_game_name_it() -> None:
         with raises(ez.ActionError, *facts):
             env.step(action)
     env.step({"move": [1]})
+
+
+def test_seeds_of_64_bits_differ() -> None:
+    venv = ez.make_vec("MoveToOrigin", num_envs=3)
+    rows = venv.reset(seed=[5, 5 + 2**32, 5 + 2**64])[0].entities["Spaceship"]
+    assert np.array_equal(rows[0], rows[2]) and not np.array_equal(rows[0], rows[1])

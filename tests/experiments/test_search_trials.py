@@ -286,3 +286,13 @@ def test_a_search_without_a_result_has_a_report(tmp_path: Path) -> None:
     document = search_report(tmp_path, tmp_path / "report")
     assert [table.name for table in document.tables] == ["trials"]
     assert not (tmp_path / "best.yaml").exists()
+
+
+def test_a_trial_is_not_pruned_because_no_episode_has_ended(tmp_path: Path) -> None:
+    source = source_of(tmp_path, settings(pruner="median"))
+    for value in (5.0, 1.0, 2.0, 3.0, 4.0, 5.0):
+        finish(source, tmp_path, value)
+    (slow,) = source.more()
+    write(tmp_path, slow, curve(1.0, until=600), "losses/entropy")
+    assert source.given_up() == set()
+    assert source.study.trials[6].state == TrialState.RUNNING

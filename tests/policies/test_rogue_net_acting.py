@@ -16,6 +16,8 @@ from entitize.envs import (
     EntitySpace,
     SelectEntity,
 )
+from entitize.policies.rogue_net.heads import ragged_log_softmax
+from entitize.policies.rogue_net.sampling import draw_choices
 from entitize.ragged import RaggedArray
 
 from facts import raises
@@ -326,3 +328,18 @@ def test_absurd_features_give_finite_outputs_and_gradients(make_space, random_ba
     (evaluation.values.sum() + sum(p.sum() for p in evaluation.log_probs.values())).backward()
     assert np.isfinite(result.values).all()
     assert all(torch.isfinite(p.grad).all() for p in net.parameters() if p.grad is not None)
+
+
+def test_a_draw_of_0_takes_no_masked_choice() -> None:
+    allowed = np.array([[False, True, True]])
+    chosen, _ = draw_choices(np.zeros((1, 3)), allowed, np.zeros(1))
+    assert chosen.tolist() == [1]
+
+
+@pytest.mark.parametrize("shift", [-1000.0, 0.0, 1000.0])
+def test_log_probabilities_of_entities_do_not_depend_on_a_shift(shift: float) -> None:
+    logits, owner = torch.tensor([1.0, 2.0, 3.0, 5.0]), torch.tensor([0, 0, 0, 1])
+    log_probs, entropies = ragged_log_softmax(logits + shift, owner, 2)
+    expected = torch.log_softmax(logits[:3], 0)
+    torch.testing.assert_close(log_probs, torch.cat([expected, torch.zeros(1)]))
+    torch.testing.assert_close(entropies, torch.stack([-(expected.exp() * expected).sum(), torch.zeros(())]))

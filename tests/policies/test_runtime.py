@@ -484,3 +484,17 @@ def test_masks_of_batches_are_checked_as_before(hunter: ez.runtime.Agent) -> Non
     wrong = ActionMask(mask.actors, mask.mask.with_values(np.ones((mask.mask.num_items, 3), bool)))
     with raises(ValueError, "action 'go'", "mask", "shape"):
         hunter.act(EntityBatch(batch.entities, batch.globals, {**batch.actions, "go": wrong}))
+
+
+def test_an_entity_that_can_be_selected_twice_is_an_error(tmp_path: Path) -> None:
+    space = make_space(2, ["aim"], globals_=0)
+    agent, _ = make_pair(space, tmp_path)
+    rows = {"type": np.zeros((2, 2), np.float32), "values": np.zeros((0, 0), np.float32)}
+
+    def observe(*actees: int) -> dict:
+        aim = {"actors": np.array([0]), "actees": np.array(actees), "mask": np.ones(len(actees), np.int8)}
+        return {"entities": rows, "actions": {"aim": aim}}
+
+    agent.act(observe(0, 1))
+    with raises(ObservationError, "action 'aim'", "actees", "twice"):
+        agent.act(observe(1, 1))

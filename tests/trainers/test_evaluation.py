@@ -254,3 +254,10 @@ def test_explained_variance_is_1_for_perfect_values_and_0_for_a_constant() -> No
     assert explained_variance(returns, returns) == 1
     assert explained_variance(np.full(3, 7.0), returns) == pytest.approx(0)
     assert explained_variance(returns, np.full(3, 7.0)) is None
+
+
+@pytest.mark.parametrize("mode", [False, True])
+def test_a_policy_keeps_the_mode_that_it_was_in(mode: bool, toy_policy: Any, toy_venv: Any) -> None:
+    policy = toy_policy().train(mode)
+    evaluate(policy, toy_venv(2), episodes=2)
+    assert policy.training is mode

@@ -391,3 +391,15 @@ def test_agents_that_cannot_play_are_refused(tmp_path: Path) -> None:
     mines = ez.make_vec("MineSweeper", num_envs=2)
     with raises(ValueError, "network", tmp_path):
         OpponentPool(small_net(mines, 1), checkpoints=[tmp_path])
+
+
+def test_nothing_is_deleted_where_a_checkpoint_cannot_be_read(
+    duels: Any, toy_policy: Any, tmp_path: Path
+) -> None:
+    run = Run(toy_policy(), duels(4), tmp_path, 200, max_size=2, keep_checkpoints=2)
+    kept = folders(tmp_path / "opponents")
+    for path in checkpoint_paths(tmp_path / "checkpoints"):
+        (path / "checkpoint.json").write_text("{")
+    for step in (1000, 1001, 1002):
+        run.pool.add(step)
+    assert set(kept) <= set(folders(tmp_path / "opponents"))

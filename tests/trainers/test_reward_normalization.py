@@ -206,3 +206,18 @@ def test_statistics_go_on_with_other_lanes_and_begin_anew_where_there_were_none(
     assert not wider.collector.reward_normalizer.state()["reward_sums"].any()
     assert same.collector.reward_normalizer.state()["reward_sums"].any()
     wider.train(48)
+
+
+def test_new_episodes_begin_with_nothing_summed(toy_policy: Any, toy_venv: Any) -> None:
+    trainer = PPO(toy_policy(), toy_venv(4), PPOConfig(**OPTIONS))
+    reference = RewardNormalizer(4, 0.99)
+    for _ in range(2):
+        trainer.collect()
+        rollout = trainer.collector.rollout
+        assert rollout is not None
+        ended = rollout.ended.copy()
+        ended[-1] = True  # its episodes are not continued
+        reference.normalize(rollout.rewards, ended)
+        trainer.collector.continue_episodes(None)
+    assert trainer.collector.reward_normalizer is not None
+    assert trainer.collector.reward_normalizer.deviation == reference.deviation

@@ -412,3 +412,45 @@ def test_a_game_in_turns_is_trained_against_past_selves() -> None:
     assert set(results.returns) <= {-1.0, 0.0, 1.0}
     venv.close()
     assert inner.closed
+
+
+def test_the_side_with_the_larger_mean_return_wins(duels: Any, toy_policy: Any) -> None:
+    pool = pool_of(toy_policy(), 1)
+    venv = past_self_play(duels(4), pool, latest_share=0, games=[((0, 1, 2), 3)])
+    venv.reset(seed=0)
+    rng, everyone, alone = np.random.default_rng(0), np.ones(4, bool), 0
+    for _ in range(30):
+        alone += bool(venv.assignment.players[3] == LEARNER)
+        venv.assignment.follow(np.array([2.0, 2.0, 2.0, 3.0]), everyone, ~everyone, {}, rng)
+    assert 0 < alone < 30
+    assert (pool.past[0].wins, pool.past[0].losses) == (alone, 30 - alone)
+
+
+def test_rounding_of_returns_decides_no_game(duels: Any, toy_policy: Any) -> None:
+    pool = pool_of(toy_policy(), 1)
+    venv = past_self_play(duels(2), pool, latest_share=0)
+    venv.reset(seed=0)
+    rng, nobody = np.random.default_rng(0), np.zeros(2, bool)
+    for _ in range(20):
+        for rewards, ended in (([0.1, 0.3], nobody), ([0.1, 0], nobody), ([0.1, 0], ~nobody)):
+            venv.assignment.follow(np.array(rewards), ended, nobody, {}, rng)
+    assert 0.1 + 0.1 + 0.1 != 0.3
+    assert (pool.past[0].wins, pool.past[0].draws, pool.past[0].losses) == (0, 20, 0)
+
+
+def test_games_are_told_how_far_training_is(
+    duels: Any, toy_policy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner, policy, told = duels(4), toy_policy(), []
+    monkeypatch.setattr(inner, "set_progress", told.append)
+    PPO(policy, past_self_play(inner, OpponentPool(policy), latest_share=1), CONFIG).train(72)
+    assert told == [0.0, 0.5]
+
+
+def test_the_same_seed_draws_the_same_players(duels: Any, toy_policy: Any) -> None:
+    venv = past_self_play(duels(8), pool_of(toy_policy(), 3), latest_share=0.3)
+    drawn = []
+    for seed in (1, 1, 2, 3):
+        venv.reset(seed=seed)
+        drawn.append(venv.assignment.players.tolist())
+    assert drawn[0] == drawn[1] and len(set(map(tuple, drawn))) > 1

@@ -460,3 +460,49 @@ def test_the_name_is_there_without_pettingzoo_and_says_what_to_install() -> None
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "PettingZoo is not installed: pip install 'entitize[pettingzoo]'\n"
+
+
+def test_the_mean_reward_is_over_the_agents_in_play() -> None:
+    env = ez.from_pettingzoo(lambda: Colony(born=(0, 0, 0), dies=(1, 5, 5)), "team", reward="mean", view=AUTO)
+    env.reset(seed=0)
+    assert env.step({"action": np.array([0, 1, 1])})[1] == pytest.approx(2 / 3)
+    assert env.step({"action": np.array([1, 0])})[1] == pytest.approx(1 / 2)
+
+
+def test_a_team_passes_options_on() -> None:
+    given: list[Any] = []
+
+    class Told(Colony):
+        def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+            given.append((seed, options))
+            return super().reset(seed, options)
+
+    env = ez.from_pettingzoo(Told, "team", view=AUTO)
+    env.reset(seed=3, options={"map": 2})
+    assert given[-1] == (3, {"map": 2})
+
+
+def test_masks_of_choices_that_do_not_start_at_0() -> None:
+    class Numbered(Colony):
+        """Choices 5, 6 and 7, of which 6 is forbidden."""
+
+        def action_space(self, agent: str) -> spaces.Space[Any]:
+            return spaces.Discrete(3, start=5)
+
+        def reset(self, seed: int | None = None, options: Any = None) -> Any:
+            seen, infos = super().reset(seed, options)
+            return seen, {ant: {"action_mask": np.array([1, 0, 1], np.int8)} for ant in infos}
+
+    def venv(choice: int) -> Any:
+        return ez.from_pettingzoo(
+            lambda: Numbered(born=(0, 0), dies=(9, 9)), opponents={"ant_1": lambda o, m, a: choice}, view=AUTO
+        )
+
+    for choice in (5, 7):
+        games = venv(choice)
+        batch, _ = games.reset(seed=0)
+        games.step({"action": batch.actions["action"].actors.with_values(np.array([0]))})
+    games = venv(6)
+    batch, _ = games.reset(seed=0)
+    with raises(ez.envs.WorkerError, "'ant_1'", 6, [5, 7]):
+        games.step({"action": batch.actions["action"].actors.with_values(np.array([0]))})
