@@ -294,7 +294,7 @@ def _advice(env: Any) -> str:
         from pettingzoo import AECEnv, ParallelEnv
 
         if isinstance(env, AECEnv | ParallelEnv):
-            return " Use entitize.from_pettingzoo, in a function that takes num_envs"
+            return " Use entitize.from_pettingzoo(make_game, num_envs=...) instead"
     return ""
 
 

@@ -15,7 +15,7 @@ from ..experiments import (
     TrainConfig,
     check_at_least,
     load_network,
-    read_run_config,
+    read_agent_config,
 )
 from ..policies import ActingPolicy
 from ..trainers import RandomActor
@@ -49,9 +49,9 @@ class AgentFlags:
         """Return the run's configuration, in the chosen environment.
 
         Raises:
-            UserError: see `read_run_config`.
+            UserError: see `read_agent_config`.
         """
-        return read_run_config(self.run, self.env)
+        return read_agent_config(self.run, self.env)
 
     def read(self) -> tuple[TrainConfig, EvalConfig]:
         """Return the run's configuration, and its evaluation as these flags change it."""

@@ -18,6 +18,7 @@ from ..experiments import (
     parse,
     write_card,
 )
+from ..experiments.config import read_run_outline
 from ..experiments.errors import user_errors
 from ..experiments.reports.document import counted
 from ..policies import newest_checkpoint
@@ -53,6 +54,7 @@ def main(arguments: Sequence[str]) -> None:
     """Parse and run the command."""
     chosen = parse(CardArguments, "card", arguments)
     check_new_folder(chosen.out)
+    read_run_outline(chosen.run)  # a network that was saved alone has no training to describe
     config, settings = chosen.read()
     settings = replace(settings, episodes=chosen.episodes or settings.episodes)
     settings = replace(settings, kwargs={**settings.kwargs, **chosen.kwargs}, vary={})

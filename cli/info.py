@@ -46,7 +46,7 @@ class InfoArguments:
 def main(arguments: Sequence[str]) -> None:
     """Parse and run the command."""
     chosen = parse(InfoArguments, "info", arguments)
-    if chosen.run is None and chosen.env is not None and (Path(chosen.env) / "config.yaml").is_file():
+    if chosen.run is None and chosen.env is not None and _is_run(Path(chosen.env)):
         chosen = replace(chosen, env=None, run=Path(chosen.env))
     if chosen.run is not None:
         if chosen != InfoArguments(env=chosen.env, run=chosen.run):
@@ -63,6 +63,10 @@ def main(arguments: Sequence[str]) -> None:
         raise UserError("name the environment that the network is for, e.g. MicroRTS/basesWorkers8x8")
     else:
         print(versions())
+
+
+def _is_run(folder: Path) -> bool:
+    return any((folder / name).exists() for name in ("config.yaml", "checkpoints", "checkpoint.json"))
 
 
 def _describe(chosen: InfoArguments) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .config import TrainConfig as TrainConfig
     from .config import config_names as config_names
     from .config import find_config as find_config
+    from .config import read_agent_config as read_agent_config
     from .config import read_run_config as read_run_config
     from .config import with_flags_over_file as with_flags_over_file
     from .config_file import ConfigError as ConfigError

@@ -16,6 +16,7 @@ import tyro
 
 from ..envs import named_code
 from ..policies import METADATA, RUN_CONFIG
+from ..policies.checkpoint import checkpoint_paths
 from ..policies.rogue_net import RogueNetConfig
 from ..suggestions import did_you_mean
 from ..trainers import Detail, PPOConfig, TrackerName
@@ -171,9 +172,25 @@ def read_run_config(run: Path, env: EnvChoice | None = None) -> TrainConfig:
         UserError: `run` is not a run folder, its configuration can't be read, or it is that of a card which
             names functions, and `env` does not confirm them.
     """
-    data = _read_data(run)
+    return _config_of(run, _read_data(run), env or EnvChoice())
+
+
+def read_agent_config(path: Path, env: EnvChoice) -> TrainConfig:
+    """Return `read_run_config`; of a network that was saved alone, the default configuration in `env`.
+
+    `entitize.save_policy` and `entitize.sb3.export_policy` save such networks.
+
+    Raises:
+        UserError: see `read_run_config`.
+    """
+    holds_network = (path / METADATA).is_file() or checkpoint_paths(path / "checkpoints")
+    if holds_network and not (path / RUN_CONFIG).exists():
+        return _config_of(path, {"env": {"id": None}}, env)
+    return read_run_config(path, env)
+
+
+def _config_of(run: Path, data: Any, env: EnvChoice) -> TrainConfig:
     if isinstance(data, Mapping):
-        env = env or EnvChoice()
         if env.id is None and is_card(run):
             named = [data.get("env"), data.get("eval")]
             id_ = value_of(data, "env.id") or "ENVIRONMENT"
@@ -229,6 +246,8 @@ def _read_data(run: Path) -> Any:
     if not path.is_file():
         raise UserError(f"{run}: expected a run folder, got a folder without {RUN_CONFIG}")
     data = read_yaml(path)
+    if data is None:
+        raise UserError(f"{path} is empty: the run's configuration is lost")
     return _in_todays_format(data) if isinstance(data, Mapping) else data
 
 
@@ -262,7 +281,7 @@ def _with_environment(run: Path, data: Mapping[str, Any], chosen: EnvChoice) -> 
     if "id" in env and env["id"] is None:
         raise UnknownEnvError(
             f"{run} does not say which environment it was trained in: Python made it, and not by"
-            " entitize.make_vec with a name. Name it: --env.id module:function"
+            " entitize.make_vec with a name, or saved the network alone. Name it: --env.id module:function"
         )
     if chosen.view:
         env = {**env, "view": chosen.view}

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..envs import EntitySpace, EntityVectorEnv
 from ..policies.rogue_net import RogueNetConfig
-from .config import EnvChoice, TrainConfig, UnknownEnvError, read_run_config
+from .config import EnvChoice, TrainConfig, UnknownEnvError, read_agent_config
 from .environments import EnvConfig, make_environments, with_lanes
 from .errors import user_errors
 from .network_options import Network
@@ -20,7 +20,7 @@ def describe_run(run: Path, env: str | None) -> tuple[str, EntitySpace, str]:
     """Return a title, the space and the summary of a run's network; without its cost if the environment is
     not known."""
     try:
-        config = read_run_config(run, EnvChoice(env))
+        config = read_agent_config(run, EnvChoice(env))
     except UnknownEnvError:
         policy = load_network(run)
         title = f"{run}: in an environment that the run folder does not name"

@@ -308,8 +308,11 @@ def _read_or_suggest(path: Path, read: Callable[[Path], R]) -> R:
 
 
 def _alternative(path: Path, read: Callable[[Path], Any]) -> str:
-    """Name the newest older checkpoint beside `path` that can be read."""
-    for other in reversed(checkpoint_paths(path.parent)):
+    """Name the newest older checkpoint beside `path` that can be read; if `path` is missing, the newest."""
+    others = checkpoint_paths(path.parent)
+    if not path.exists():
+        return f"; the newest there is {others[-1].name}" if others else ""
+    for other in reversed(others):
         if other.name < path.name:
             try:
                 read(other)

@@ -82,6 +82,11 @@ class Collector:
         if isinstance(self.player, Player):
             self.player.shown = shown
 
+    @property
+    def lanes_of_rows(self) -> NDArray[np.int64] | None:
+        """`Rollout.lanes` of the last rollout."""
+        return None if self.rollout is None else self.rollout.lanes
+
     def start_episodes(self, seed: int) -> EntityBatch:
         """Start an episode in every environment; return the steps of those that are active."""
         self.episodes.forget_running()

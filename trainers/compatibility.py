@@ -41,6 +41,8 @@ def check_vector_env(where: str, venv: object) -> None:
         hint = ". Make one: entitize.make_vec, or entitize.vector.ListVectorEnv([make_env] * num_envs)"
     elif isinstance(venv, nn.Module):
         hint = _ORDER
+    elif hasattr(venv, "step_wait"):
+        hint = ", which is for algorithms of Stable-Baselines3. Make one: entitize.make_vec"
     raise TypeError(f"{where}: expected an EntityVectorEnv, got {_named(venv)}{hint}")
 
 

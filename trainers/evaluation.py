@@ -107,6 +107,7 @@ def evaluate(
     """
     if not isinstance(policy, ActingPolicy):
         hint = ". Use its attribute network" if hasattr(policy, "network") else ""
+        hint = ". Use its policy.network" if hasattr(getattr(policy, "policy", None), "network") else hint
         raise TypeError(f"evaluate: expected a policy with a method act, got a {type(policy).__name__}{hint}")
     check_vector_env("evaluate: venv", venv)
     check_fits("evaluate", policy, venv)

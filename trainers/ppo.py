@@ -284,9 +284,7 @@ class PPO(OwnsOptimizer):
         before = Snapshot(self.policy, self.optimizer)
         try:
             if is_own:
-                rollout = self.collector.rollout
-                lanes = None if rollout is None else rollout.lanes
-                check_batch(samples.observations, self.venv.num_envs, lanes)
+                check_batch(samples.observations, self.venv.num_envs, self.collector.lanes_of_rows)
             else:
                 check_samples(samples, self.policy)
                 self._count(len(samples))

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...ragged import RaggedArray, concatenate, gather_all, join_rows
 from ..actions.action_mask import ActionMask, stack_ragged
+from ..errors import ObservationError
 from ..spaces.entity_space import EntitySpace
 
 
@@ -188,7 +189,23 @@ def concatenate_batches(batches: Sequence[EntityBatch]) -> EntityBatch:
 
 
 def batch_observations(space: EntitySpace, observations: Sequence[Mapping[str, Any]]) -> EntityBatch:
-    """Observation dicts of `space` as one batch; `space.problem` says whether they are of that space."""
+    """Observation dicts of `space` as one batch.
+
+    They are not checked, but for `space.problem` where they can't be batched.
+
+    Raises:
+        ObservationError: an observation lacks a part.
+    """
+    try:
+        return _batched(space, observations)
+    except (KeyError, TypeError, ValueError) as error:
+        for place, observation in enumerate(observations):
+            if problem := space.problem(observation):
+                raise ObservationError(f"observation {place} of {len(observations)}: {problem}") from error
+        raise
+
+
+def _batched(space: EntitySpace, observations: Sequence[Mapping[str, Any]]) -> EntityBatch:
     globals_ = np.zeros((len(observations), len(space.global_features)), np.float32)
     if space.global_features:
         for row, observation in zip(globals_, observations, strict=True):

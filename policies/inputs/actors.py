@@ -95,7 +95,8 @@ def items_of(name: str, actions: Mapping[str, RaggedArray], actors: RaggedArray)
 def nothing_allowed(name: str, what: str, actors: RaggedArray, actor: int) -> ValueError:
     """Return the error that the mask allows `actor` no choice or no entity, as `what` says."""
     step = actors.sequence_of(actor)
-    return ValueError(f"action {name!r}: step {step}: the mask allows an actor no {what}")
+    advice = "Leave actors without a choice out of the observation's actors"
+    return ValueError(f"action {name!r}: step {step}: the mask allows an actor no {what}. {advice}")
 
 
 def not_selectable(name: str, choices: RaggedArray, actor: int) -> ValueError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from entitize.envs import PackedLayout, batch_observations, sample_actions
 from entitize.ragged import RaggedArray
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import TimeLimit
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecMonitor
 
@@ -173,6 +175,28 @@ def test_attributes_of_an_engine_speak_for_all_lanes() -> None:
     assert venv.env_method("look", indices=[0])[0].entities.keys() == {"Sheep"}
     with raises(ValueError, "'speed'", "lanes", "Puppet"):
         venv.set_attr("speed", 5, indices=0)
+    with raises(AttributeError, "Puppet", "'sped'"):
+        venv.set_attr("sped", 5)
+    with raises(AttributeError, "Puppet", "'look_up'"):
+        venv.env_method("look_up")
+
+
+@pytest.mark.parametrize(
+    "venv",
+    [lambda: "CartPole-v1", lambda: ez.wrap_vec(SyncVectorEnv([partial(gymnasium.make, "CartPole-v1")]))],
+)
+def test_attributes_of_wrapped_environments_are_those_of_the_lanes(venv: Callable[[], Any]) -> None:
+    carts = ez.sb3.make_vec(venv())
+    carts.seed(0)
+    carts.reset()
+    assert carts.get_attr("x_threshold") == [2.4] and carts.env_is_wrapped(TimeLimit) == [True]
+    carts.set_attr("x_threshold", 0.0001, indices=[0])
+    assert carts.get_attr("x_threshold", 0) == [0.0001]
+    _, _, dones, _ = carts.step(np.zeros(1, np.int64))
+    assert dones.all(), "the cart is outside of its track now"
+    assert carts.env_method("get_wrapper_attr", "gravity") == [9.8]
+    with raises(AttributeError, "'gravitation'", "lanes"):
+        carts.get_attr("gravitation")
 
 
 def test_frames_come_from_the_lanes() -> None:

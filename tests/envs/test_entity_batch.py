@@ -169,6 +169,14 @@ def test_batch_spaces_tell_what_is_wrong_with_a_batch() -> None:
     )
 
 
+def test_a_part_that_is_missing_is_named() -> None:
+    given = observations(SPACE, 2, 3)
+    name = next(iter(SPACE.actions))
+    del given[1]["actions"][name]["mask"]
+    with raises(ez.ObservationError, "observation 1 of 3", repr(name), "'mask' is missing"):
+        batch_observations(SPACE, given)
+
+
 def test_who_is_hidden_stays_hidden_behind_a_batch_without_visible() -> None:
     batch = batch_observations(SPACE, observations(SPACE, 2, 3))
     batch.visible["Unit"].values[::2] = False

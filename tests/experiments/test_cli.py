@@ -504,3 +504,37 @@ def test_what_is_no_run_is_told(entitize: Run, tmp_path: Path, command: str) -> 
         2,
         f"entitize: {tmp_path}: expected a run folder, got a folder without config.yaml\n",
     )
+
+
+def test_a_network_that_was_saved_alone_plays_in_a_named_environment(entitize: Run, tmp_path: Path) -> None:
+    venv = ez.make_vec("Xor", num_envs=2)
+    net = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1)
+    ez.save_policy(net, tmp_path / "net")
+    ez.sb3.export_policy(ez.sb3.PPO(ez.sb3.make_vec(venv), network=net, n_steps=2), tmp_path / "sb3")
+    outputs = set()
+    for name in ("net", "sb3"):
+        code, out, _ = entitize("eval", tmp_path / name, "--env.id", "Xor", "--episodes", 16)
+        assert code == 0
+        outputs.add(out.replace("sb3", "net"))
+        code, _, err = entitize("eval", tmp_path / name)
+        assert code == 2 and "--env.id" in err
+        code, out, _ = entitize("info", tmp_path / name)
+        assert code == 0 and "Bit (1): value" in out
+        code, _, err = entitize("card", tmp_path / name, "--env.id", "Xor", "--out", tmp_path / "card")
+        assert code == 2 and "config.yaml" in err
+    assert len(outputs) == 1, "the same weights play the same episodes"
+
+
+def test_an_empty_configuration_is_told(entitize: Run, trained: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    (run / "config.yaml").write_text("")
+    for command in (("eval", run), ("train", "--resume", run)):
+        code, _, err = entitize(*command)
+        assert code == 2 and "config.yaml is empty" in err
+
+
+def test_a_checkpoint_that_is_missing_is_told(entitize: Run, trained: Path) -> None:
+    code, _, err = entitize("eval", trained, "--checkpoint", trained / "checkpoints" / "step_000000000033")
+    newest = sorted(path.name for path in (trained / "checkpoints").iterdir())[-1]
+    assert code == 2 and newest in err and "resume" not in err

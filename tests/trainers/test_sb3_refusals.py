@@ -8,7 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import entitize as ez
+import gymnasium
 import pytest
+import supersuit
+from mpe2 import simple_spread_v3
 from stable_baselines3 import DDPG, DQN, PPO, SAC, TD3
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.monitor import Monitor
@@ -29,6 +32,11 @@ BUFFER: dict[str, Any] = {"rollout_buffer_class": ez.sb3.RaggedRolloutBuffer}
 @pytest.fixture
 def venv() -> VecEnv:
     return ez.sb3.make_vec("Xor", num_envs=2)
+
+
+def supersuit_env() -> Any:
+    games = supersuit.pettingzoo_env_to_vec_env_v1(simple_spread_v3.parallel_env())
+    return supersuit.concat_vec_envs_v1(games, 1, base_class="stable_baselines3")
 
 
 def contrib(name: str) -> Any:
@@ -106,6 +114,7 @@ def test_other_environments_are_refused(
         (lambda venv: "Xor", ["'Xor'", "entitize.sb3.make_vec('Xor', num_envs)"]),
         (lambda venv: ez.make_vec, ["entitize.sb3.make_vec"]),
         (lambda venv: make_vec_env("CartPole-v1"), ["DummyVecEnv", "make_vec_env"]),
+        (lambda venv: supersuit_env(), ["ConcatVecEnv", "entitize.from_pettingzoo(game"]),
         (
             lambda venv: ez.wrap(__import__("gymnasium").make("CartPole-v1")),
             ["ListVectorEnv([make_env] * num"],
@@ -118,6 +127,35 @@ def test_ppo_says_which_environment_it_wants(
 ) -> None:
     with raises(TypeError, *facts):
         ez.sb3.PPO(env(venv))
+
+
+def test_make_vec_takes_no_vector_environment_of_others(venv: VecEnv) -> None:
+    with raises(TypeError, "DummyVecEnv", "make_vec(make_env, num_envs)"):
+        ez.sb3.make_vec(make_vec_env("CartPole-v1"))  # type: ignore[arg-type]
+    with raises(TypeError, "VecMonitor", "unchanged"):
+        ez.sb3.make_vec(venv)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("env", ["MineSweeper", "CartPole-v1"])
+def test_arguments_of_make_vec_env_are_translated(env: str) -> None:
+    with raises(TypeError, "monitor_dir") as caught:
+        ez.sb3.make_vec(env, monitor_dir="logs")
+    assert any("VecMonitor(entitize.sb3.vec_env(...), filename)" in note for note in caught.value.__notes__)
+
+
+def test_observations_of_other_environments_are_refused() -> None:
+    model = ez.sb3.PPO(ez.sb3.make_vec("CartPole-v1", num_envs=2), n_steps=8)
+    observation = gymnasium.make("CartPole-v1").reset(seed=0)[0]
+    with raises(ez.ObservationError, "ndarray", "entitize.make(name)"):
+        model.predict(observation)
+    action, _ = model.predict(ez.make("CartPole-v1").reset(seed=0)[0])
+    assert isinstance(action, dict)
+    with raises(TypeError, "PPO", "policy.network"):
+        ez.evaluate(model, ez.make_vec("CartPole-v1"), 2)  # type: ignore[arg-type]
+    with raises(TypeError, "VecMonitor", "Stable-Baselines3", "entitize.make_vec"):
+        ez.evaluate(model.policy.network, ez.sb3.make_vec("CartPole-v1"), 2)  # type: ignore[arg-type,union-attr]
+    with raises(TypeError, "network", "str", "entitize.load_policy"):
+        ez.sb3.PPO(ez.sb3.make_vec("CartPole-v1"), network="folder")  # type: ignore[arg-type]
 
 
 def test_a_wrapper_that_only_looks_like_one_of_ours_is_refused(venv: VecEnv) -> None:

@@ -27,7 +27,7 @@ from ..runs.checkpoint import (
 )
 from .buffer import RaggedRolloutBuffer
 from .sb3_policy import RogueNetPolicy
-from .vec_env import RaggedVecEnv, make_vec
+from .vec_env import RaggedVecEnv, make_vec, why_not_ragged
 
 #: The largest minibatch that `PPO` chooses by itself.
 _BATCH_SIZE = 2048
@@ -70,7 +70,11 @@ def PPO(
     venv = make_vec(env) if isinstance(env, EntityVectorEnv) else _checked_env(env)
     if network is not None:
         if not isinstance(network, RogueNet):
-            hint = ". Use its attribute network" if isinstance(network, RogueNetPolicy) else ""
+            hint = ""
+            if isinstance(network, RogueNetPolicy):
+                hint = ". Use its attribute network"
+            elif isinstance(network, str | Path):
+                hint = ". Load it: entitize.load_policy(folder)"
             raise TypeError(f"PPO: network: expected a RogueNet, got a {type(network).__name__}{hint}")
         given = {name: value for name, value in (policy_kwargs or {}).items() if name in network.config}
         if given:
@@ -115,8 +119,8 @@ def _checked_env(env: Any) -> VecEnv:
     if isinstance(inner, RaggedVecEnv):
         return env
     hint = ""
-    if isinstance(inner, VecEnv):
-        hint = "; use entitize.sb3.make_vec instead of DummyVecEnv or make_vec_env"
+    if isinstance(inner, VecEnv) or hasattr(inner, "num_envs"):  # of SuperSuit, say
+        hint = f". {why_not_ragged(inner)}"
     elif isinstance(inner, gymnasium.Env):
         lanes = "entitize.vector.ListVectorEnv([make_env] * num_envs)"
         hint = f"; use entitize.sb3.make_vec({lanes}), without a Monitor"

@@ -11,6 +11,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
+from gymnasium.vector import SyncVectorEnv
 from numpy.typing import NDArray
 from stable_baselines3.common.env_util import is_wrapped
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
@@ -18,6 +19,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvS
 
 from ...adapters.environment_resolver import EnvSource
 from ...adapters.environment_resolver import make_vec as make_entity_vec
+from ...adapters.gymnasium.wrap_vec import WrappedVectorEnv
 from ...envs import (
     ActionError,
     EntityBatch,
@@ -39,6 +41,16 @@ _OF_THE_STEP = {
     prefix + name for name in ("final_obs", "final_info", "inactive", "idle") for prefix in ("", "_")
 }
 
+#: What to write instead of arguments of Stable-Baselines3's `make_vec_env`.
+_OF_MAKE_VEC_ENV = {
+    "n_envs": "num_envs",
+    "seed": "venv.seed(3), or seed of the algorithm",
+    "env_kwargs": "each option as a keyword",
+    "monitor_dir": "VecMonitor(entitize.sb3.vec_env(...), filename)",
+    "vec_env_cls": "num_workers, for environments in processes",
+    "wrapper_class": "a function that makes the wrapped environment",
+}
+
 
 class RaggedVecEnv(VecEnv):
     """`vector_env` with the interface of Stable-Baselines3, without padding; made by `vec_env`.
@@ -54,8 +66,9 @@ class RaggedVecEnv(VecEnv):
       `vector_env` can't give it (Procgen), it is there for episodes that were cut off, and is the observation
       before the last step: what they are bootstrapped from, as in `entitize.PPO`.
 
-    Attributes, and methods for `env_method`, are looked up in the environments of a `ListVectorEnv`, and
-    otherwise (or where they are missing there) in `vector_env`, which speaks for all lanes.
+    Attributes, and methods for `env_method`, are looked up in the lanes' own environments where `vector_env`
+    has them in this process (in a `ListVectorEnv` or a `SyncVectorEnv`), and otherwise, or where they are
+    missing there, in `vector_env`, which speaks for all lanes.
 
     Raises:
         TypeError: `vector_env` is no `EntityVectorEnv`, or has inactive lanes (see `EntityVectorEnv`); the
@@ -65,9 +78,10 @@ class RaggedVecEnv(VecEnv):
 
     def __init__(self, vector_env: EntityVectorEnv) -> None:
         if isinstance(vector_env, VecEnv):
-            raise TypeError(
-                f"{type(vector_env).__name__} is a VecEnv already: pass it to the algorithm unchanged"
-            )
+            if isinstance(vector_env.unwrapped, RaggedVecEnv):
+                name = type(vector_env).__name__
+                raise TypeError(f"{name} is a VecEnv already: pass it to the algorithm unchanged")
+            raise TypeError(why_not_ragged(vector_env))
         check_vector_env("RaggedVecEnv", vector_env)
         check_autoreset("RaggedVecEnv", vector_env)
         self.vector_env = vector_env
@@ -173,13 +187,16 @@ class RaggedVecEnv(VecEnv):
         """Set an attribute of some environments.
 
         Raises:
+            AttributeError: one engine runs all lanes and has no such attribute.
             ValueError: some lanes only, where one engine runs all of them.
         """
         lanes = list(self._get_indices(indices))
-        if isinstance(self.vector_env, ListVectorEnv):
+        envs = self._lane_envs
+        if envs is not None:
             for lane in lanes:
-                self.vector_env.envs[lane].set_wrapper_attr(attr_name, value)
+                envs[lane].set_wrapper_attr(attr_name, value)
         elif sorted(lanes) == list(range(self.num_envs)):
+            self._find(0, attr_name)
             setattr(self.vector_env, attr_name, value)
         else:
             engine = type(self.vector_env).__name__
@@ -190,34 +207,49 @@ class RaggedVecEnv(VecEnv):
     ) -> list[Any]:
         """Call a method of each environment; one of the vector environment once, for all lanes."""
         lanes = list(self._get_indices(indices))
-        if isinstance(self.vector_env, ListVectorEnv):
+        if self._lane_envs is not None:
             return [self._find(lane, method_name)(*method_args, **method_kwargs) for lane in lanes]
-        return [getattr(self.vector_env, method_name)(*method_args, **method_kwargs)] * len(lanes)
+        return [self._find(0, method_name)(*method_args, **method_kwargs)] * len(lanes)
 
     def env_is_wrapped(
         self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None
     ) -> list[bool]:
-        lanes = list(self._get_indices(indices))
-        if not isinstance(self.vector_env, ListVectorEnv):
-            return [False] * len(lanes)
-        return [is_wrapped(self.vector_env.envs[lane], wrapper_class) for lane in lanes]
+        envs = self._lane_envs
+        lanes = self._get_indices(indices)
+        return [envs is not None and is_wrapped(envs[lane], wrapper_class) for lane in lanes]
 
     def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
         """A frame of each environment."""
         return list(self.vector_env.render() or [None] * self.num_envs)
 
+    @property
+    def _lane_envs(self) -> Sequence[gymnasium.Env[Any, Any]] | None:
+        """The environment of each lane, if they are in this process."""
+        inside: Any = self.vector_env
+        if isinstance(inside, WrappedVectorEnv):
+            inside = inside.venv.unwrapped
+        return inside.envs if isinstance(inside, ListVectorEnv | SyncVectorEnv) else None
+
     def _find(self, lane: int, name: str) -> Any:
-        if isinstance(self.vector_env, ListVectorEnv):
-            env = self.vector_env.envs[lane]
-            if env.has_wrapper_attr(name):
-                return env.get_wrapper_attr(name)
+        envs = self._lane_envs
+        if envs is not None and envs[lane].has_wrapper_attr(name):
+            return envs[lane].get_wrapper_attr(name)
+        if not hasattr(self.vector_env, name):
+            lanes = "; an engine or another process runs its lanes" if envs is None else ", nor do its lanes"
+            raise AttributeError(f"{type(self.vector_env).__name__} has no attribute {name!r}{lanes}")
         return getattr(self.vector_env, name)
 
 
 def vec_env(env: EnvSource | EntityVectorEnv, num_envs: int | None = None, **kwargs: Any) -> RaggedVecEnv:
     """A `VecEnv` by name, or of an entity vector environment, for wrappers to go around; see `make_vec`."""
     if isinstance(env, str | EnvSpec) or callable(env):
-        return RaggedVecEnv(make_entity_vec(env, num_envs=1 if num_envs is None else num_envs, **kwargs))
+        try:
+            made = make_entity_vec(env, num_envs=1 if num_envs is None else num_envs, **kwargs)
+        except Exception as error:
+            for name in kwargs.keys() & _OF_MAKE_VEC_ENV.keys():
+                error.add_note(f"{name} is an argument of make_vec_env. Here: {_OF_MAKE_VEC_ENV[name]}")
+            raise
+        return RaggedVecEnv(made)
     if num_envs is not None or kwargs:
         given = ", ".join([*(["num_envs"] if num_envs is not None else []), *kwargs])
         raise TypeError(f"{given}: only for environments that are made by name or by a function, got {env!r}")
@@ -240,6 +272,15 @@ def make_vec(env: EnvSource | EntityVectorEnv, num_envs: int | None = None, **kw
         ValueError, gymnasium.error.NameNotFound: see `entitize.make_vec` and `RaggedVecEnv`.
     """
     return VecMonitor(vec_env(env, num_envs, **kwargs))
+
+
+def why_not_ragged(venv: object) -> str:
+    """Say what to use instead of vector environments of others, such as a `DummyVecEnv`."""
+    return (
+        f"{type(venv).__name__} gives observations of a fixed shape. Use entitize.sb3.make_vec instead of"
+        " DummyVecEnv or make_vec_env: make_vec(make_env, num_envs), or for a PettingZoo game"
+        " make_vec(entitize.from_pettingzoo(game, num_envs=num_envs))"
+    )
 
 
 def _without_step_keys(info: dict[str, Any]) -> dict[str, Any]:
