@@ -17,8 +17,6 @@ from __future__ import annotations
 import math
 import os
 import platform
-import random
-import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -36,7 +34,7 @@ from entitize.trainers.learners.losses import count
 from entitize.trainers.learners.optimizer import forget_gradients
 from numpy.typing import NDArray
 
-from rows import Budget, has_written_rows, rounds, script_parser, write_json
+from rows import Budget, has_written_rows, median_times, script_parser, write_json
 from rows import Row as BenchRow
 
 #: The fused engine, its gradients without autograd, and the torch engine with and without its kernel.
@@ -135,26 +133,12 @@ def make_learner_run(net: RogueNet, batch: EntityBatch) -> Callable[[], Any]:
     return train
 
 
-def measure(runs: dict[str, Callable[[], Any]], repeats: int, seconds: float = math.inf) -> dict[str, float]:
+def milliseconds(
+    runs: dict[str, Callable[[], Any]], repeats: int, seconds: float = math.inf
+) -> dict[str, float]:
     """Median milliseconds of each."""
-    # processor time is blind to what other programs do meanwhile, and to what a second thread saves
     clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
-    loops = {}
-    for name, run in runs.items():  # a first call to compile and warm up, a second to see how long it takes
-        run()
-        start = clock()
-        run()
-        loops[name] = max(1, min(100, int(0.02 / max(clock() - start, 1e-9))))
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    order = random.Random(0)
-    for _ in rounds(repeats, seconds):
-        for name in order.sample(list(runs), len(runs)):
-            runs[name]()  # what the path before has left in the caches is not this one's to pay for
-            start = clock()
-            for _ in range(loops[name]):
-                runs[name]()
-            times[name].append((clock() - start) / loops[name] * 1e3)
-    return {name: statistics.median(samples) for name, samples in times.items()}
+    return {name: 1e3 * each for name, each in median_times(runs, repeats, seconds, clock=clock).items()}
 
 
 def measure_row(network: str, lengths: str, mode: str, repeats: int, seconds: float = math.inf) -> Row:
@@ -170,7 +154,7 @@ def measure_row(network: str, lengths: str, mode: str, repeats: int, seconds: fl
         runs[path] = make_learner_run(net, batch) if path == "learner" else make_run(net, batch, mode)
         if path == "groups":
             runs[path] = without_kernel(runs[path])
-    return Row(network, lengths, mode, measure(runs, repeats, seconds))
+    return Row(network, lengths, mode, milliseconds(runs, repeats, seconds))
 
 
 HEADER = f"{'network':<8}{'lengths':<9}{'mode':<6}" + "".join(f"{path + ' ms':>12}" for path in PATHS)

@@ -15,8 +15,6 @@ import importlib
 import math
 import os
 import platform
-import random
-import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -25,7 +23,7 @@ from typing import Any
 import numpy as np
 from entitize.ragged import RaggedArray, RaggedBuffer, concatenate, join_rows, set_num_threads
 
-from rows import Budget, Row, has_written_rows, rounds, script_parser, write_json
+from rows import Budget, Row, has_written_rows, median_times, script_parser, write_json
 
 PEERS = ("rust", "awkward", "numpy")
 
@@ -270,27 +268,11 @@ GROUPS = (appends, gathers, combinations, shapes)
 def measure(operation: Operation, repeats: int, seconds: float = math.inf) -> dict[str, float]:
     """Median milliseconds per library."""
     set_num_threads(operation.threads)
-    # processor time is blind to what other programs do meanwhile, and to what a second thread saves
     clock = time.process_time if operation.threads == 1 else time.perf_counter
     runs: dict[str, Callable[[], Any]] = {"ours": operation.ours}
     runs |= {peer: run for peer in PEERS if (run := getattr(operation, peer))}
-    loops = {}
-    for name, run in runs.items():  # a first call to compile and warm up, a second to see how long it takes
-        run()
-        start = clock()
-        run()
-        loops[name] = max(1, min(1000, int(2e-4 / max(clock() - start, 1e-9))))
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    order = random.Random(0)
-    for _ in rounds(repeats, seconds):
-        for name in order.sample(list(runs), len(runs)):
-            run = runs[name]
-            run()  # what the library before has left in the caches is not this one's to pay for
-            start = clock()
-            for _ in range(loops[name]):
-                run()
-            times[name].append((clock() - start) / loops[name] * 1e3)
-    return {name: statistics.median(samples) for name, samples in times.items()}
+    times = median_times(runs, repeats, seconds, at_least=2e-4, clock=clock)
+    return {name: 1e3 * each for name, each in times.items()}
 
 
 HEADER = f"{'entities × features':>19}  {'operation':<24}{'threads':>7}" + "".join(

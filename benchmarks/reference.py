@@ -43,8 +43,7 @@ from entitize import make_vec
 from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, PPOConfig
 
-from policy import NUM_CHOICES, NUM_FEATURES, make_batch, make_run
-from policy import measure as measure_runs
+from policy import NUM_CHOICES, NUM_FEATURES, make_batch, make_run, milliseconds
 from rows import Budget, Row, rounds, script_parser, write_rows
 
 FOLDER = Path(__file__).resolve().parent.parent / ".reference"
@@ -233,7 +232,7 @@ def compare_networks(lengths: str, mode: str, most: int, seconds: float) -> tupl
     net = RogueNet(space, space.actions, **SIZES)
     net.update_normalization(batch)
     runs = {"ours": make_run(net, batch, mode), "reference": reference_run(batch, mode)}
-    ms = measure_runs(runs, most, seconds)
+    ms = milliseconds(runs, most, seconds)
     return ms["ours"], ms["reference"]
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import random
+import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -78,6 +80,40 @@ def rounds(most: int, seconds: float = math.inf, least: int = 3) -> Iterator[int
         if index >= least and time.perf_counter() > end:
             return
         yield index
+
+
+def median_times(
+    runs: Mapping[str, Callable[[], Any]],
+    repeats: int,
+    seconds: float = math.inf,
+    *,
+    at_least: float = 0.02,
+    clock: Callable[[], float] = time.process_time,
+) -> dict[str, float]:
+    """Return the median seconds of a call of each of `runs`, which take turns in a random order.
+
+    Args:
+        repeats: rounds, each of which calls a run as often as fills `at_least` seconds, at most 1,000 times.
+        seconds: after three rounds none begins once these are over.
+        clock: processor time is blind to what other programs do meanwhile, and to what a second thread saves.
+    """
+    loops = {}
+    for name, run in runs.items():  # a first call to compile and warm up, a second to see how long it takes
+        run()
+        start = clock()
+        run()
+        loops[name] = max(1, min(1000, int(at_least / max(clock() - start, 1e-9))))
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    order = random.Random(0)
+    for _ in rounds(repeats, seconds):
+        for name in order.sample(list(runs), len(runs)):
+            run = runs[name]
+            run()  # what the run before has left in the caches is not this one's to pay for
+            start = clock()
+            for _ in range(loops[name]):
+                run()
+            times[name].append((clock() - start) / loops[name])
+    return {name: statistics.median(samples) for name, samples in times.items()}
 
 
 def script_parser(

@@ -17,7 +17,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,7 @@ from entitize.policies.runtime import Agent
 from entitize.ragged import RaggedArray
 from numpy.typing import ArrayLike
 
-from rows import script_parser, write_json
+from rows import median_times, script_parser, write_json
 
 NUM_TYPES, NUM_FEATURES, NUM_CHOICES = 5, 8, 15
 SPACE = EntitySpace(
@@ -80,22 +79,9 @@ def make_players(folder: Path, **options: Any) -> tuple[Agent, RogueNet, RogueNe
     return ez.load_agent(folder), fused.eval(), reference.eval()
 
 
-def measure(runs: dict[str, Callable[[], Any]], repeats: int, at_least: float = 0.004) -> dict[str, float]:
-    """Median microseconds of each; they take turns, each as often as fills `at_least` seconds."""
-    loops = {}
-    for name, run in runs.items():
-        run()
-        began = time.process_time()
-        run()
-        loops[name] = max(1, int(at_least / (time.process_time() - began)))
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(repeats):
-        for name, run in runs.items():
-            began = time.process_time()
-            for _ in range(loops[name]):
-                run()
-            times[name].append((time.process_time() - began) / loops[name] * 1e6)
-    return {name: statistics.median(samples) for name, samples in times.items()}
+def microseconds(runs: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
+    """Median microseconds of each."""
+    return {name: 1e6 * each for name, each in median_times(runs, repeats, at_least=0.004).items()}
 
 
 def decisions(folder: Path, repeats: int) -> dict[str, float]:
@@ -109,7 +95,7 @@ def decisions(folder: Path, repeats: int) -> dict[str, float]:
         "RogueNet, fused engine": lambda: fused.act(batch, rng),
         "RogueNet, torch engine": lambda: reference.act(batch, rng),
     }
-    return measure(runs, repeats)
+    return microseconds(runs, repeats)
 
 
 def beside_onnx(folder: Path, repeats: int) -> dict[str, float]:
@@ -122,7 +108,7 @@ def beside_onnx(folder: Path, repeats: int) -> dict[str, float]:
     agent, _, _ = make_players(folder)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    path = ez.export_onnx(folder, folder / "agent.onnx").path
+    path = ez.export_onnx(folder, folder.with_suffix(".onnx")).path
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     runs: dict[str, Callable[[], Any]] = {}
     for count in (10, 50):
@@ -130,7 +116,7 @@ def beside_onnx(folder: Path, repeats: int) -> dict[str, float]:
         feeds = flat_observation(observation)
         runs[f"agent, {count} entities"] = lambda seen=observation: agent.act(seen)
         runs[f"ONNX Runtime, {count} entities"] = lambda feeds=feeds: session.run(None, feeds)
-    return measure(runs, repeats)
+    return microseconds(runs, repeats)
 
 
 def skewed(folder: Path, repeats: int) -> dict[str, float]:
@@ -142,7 +128,7 @@ def skewed(folder: Path, repeats: int) -> dict[str, float]:
         "2,047 of 5": make_batch(short),
         "one of 1,000": make_batch([1000]),
     }
-    return measure({name: lambda b=batch: agent.act(b, rng) for name, batch in batches.items()}, repeats)
+    return microseconds({name: lambda b=batch: agent.act(b, rng) for name, batch in batches.items()}, repeats)
 
 
 def loading(folder: Path, repeats: int) -> dict[str, float]:
@@ -163,16 +149,17 @@ def main() -> None:
     repeats = 5 if options.quick else 101
     print(f"load of the machine at the start: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "agent"
         report = {
-            "one decision": decisions(Path(name), repeats),
-            "one decision beside ONNX Runtime": beside_onnx(Path(name), repeats),
-            "one long step among short ones": skewed(Path(name), max(5, repeats // 4)),
-            "import and load_agent": loading(Path(name), 2 if options.quick else 5),
+            "one decision": decisions(folder, repeats),
+            "one decision beside ONNX Runtime": beside_onnx(folder, repeats),
+            "one long step among short ones": skewed(folder, max(5, repeats // 4)),
+            "import and load_agent": loading(folder, 2 if options.quick else 5),
         }
     for title, numbers in report.items():
         print(title)
-        for row, microseconds in numbers.items():
-            print(f"  {row:<28}{microseconds:>12,.1f} µs")
+        for row, time in numbers.items():
+            print(f"  {row:<28}{time:>12,.1f} µs")
     write_json(options.json, report)
 
 

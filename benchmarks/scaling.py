@@ -17,7 +17,7 @@ import numpy as np
 from entitize.policies.runtime import Agent
 
 from rows import script_parser, write_json
-from runtime import make_batch, make_players, measure
+from runtime import make_batch, make_players, microseconds
 
 #: What is varied, over which values; the network's options and the batch are the rest.
 SERIES: dict[str, tuple[int, ...]] = {
@@ -50,7 +50,7 @@ def series(name: str, values: tuple[int, ...], repeats: int) -> dict[int, float]
             agent: Agent = make_players(Path(folder) / str(value), **network)[0]
             batch, rng = make_batch(np.full(steps, entities)), np.random.default_rng(0)
             runs[str(value)] = lambda agent=agent, batch=batch, rng=rng: agent.act(batch, rng)
-        times = measure(runs, repeats)
+        times = microseconds(runs, repeats)
     return {int(value): microseconds for value, microseconds in times.items()}
 
 
@@ -86,8 +86,8 @@ def main() -> None:
         chosen = values[:4] if options.quick else values
         report[name] = series(name, chosen, 3 if options.quick else 21)
         print(LABELS[name])
-        for value, microseconds in report[name].items():
-            print(f"  {value:>6}{microseconds:>12,.0f} µs", flush=True)
+        for value, time in report[name].items():
+            print(f"  {value:>6}{time:>12,.0f} µs", flush=True)
     write_json(options.json, report)
     if options.plot:
         plot(report, Path(options.plot))
