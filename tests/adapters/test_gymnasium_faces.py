@@ -433,6 +433,13 @@ def test_the_nearest_stay_in_their_order():
     assert not observation["actions/greet/presence"].any()
 
 
+def test_who_could_choose_only_what_is_left_out_does_not_act():
+    env = to_gymnasium(Crowd(), "padded", maxima={"Hero": 1, "Person": 0}, beyond="drop")
+    observation, info = env.reset()
+    assert not observation["actions/greet/presence"].any() and observation["presence/Hero"].all()
+    assert info["dropped_actors"] == {"greet": 1, "shout": 9}
+
+
 def test_a_random_choice_stays_by_seed_and_leaves_the_environment_alone():
     env = to_gymnasium(Crowd(), "padded", maxima={"Hero": 1, "Person": 4}, beyond="drop")
     draws = [people(env.reset(seed=seed)[0]) for seed in (1, 1, 2, 3, 4)]

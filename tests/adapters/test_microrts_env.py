@@ -102,6 +102,16 @@ def test_the_first_game_is_that_of_the_first_lane() -> None:
     venv.close()
 
 
+def test_the_first_reset_without_a_seed_takes_that_of_the_environment() -> None:
+    seeded, other = make(opponent="randomBiasedAI", seed=5), make(opponent="randomBiasedAI")
+    observation, expected = seeded.reset()[0], other.reset(seed=5)[0]
+    for _ in range(80):
+        assert_same(observation, expected)
+        observation, expected = seeded.step(WAIT)[0], other.step(WAIT)[0]
+    seeded.close()
+    other.close()
+
+
 def test_a_lost_game_shows_its_last_state_until_the_reset() -> None:
     env = make(render_mode="rgb_array")
     first, _ = env.reset(seed=0)

@@ -69,6 +69,25 @@ def test_rewards_ends_and_infos_are_those_of_the_entities(game, options):
     assert game == "starpilot" or options or truncations > 0
 
 
+@pytest.mark.parametrize("sequential", [False, True])
+def test_what_ends_late_is_truncated_unless_the_level_was_completed(sequential):
+    rng, times = np.random.default_rng(0), np.zeros(32)
+    late = early = completed = 0
+    with ez.procgen.ProcgenVectorEnv(
+        "coinrun", 32, features="pixels", use_sequential_levels=sequential
+    ) as venv:
+        venv.reset(seed=1)
+        venv._limits = np.full(32, 60)  # the engine's own limit is 1,000 steps
+        for _ in range(300):
+            _, _, terminated, truncated, info = venv.step(acts(rng.choice([7, 8], 32)))
+            ended, complete, times = terminated | truncated, info["level_complete"], times + 1
+            np.testing.assert_array_equal(truncated, ended & ~complete & (times >= 60))
+            late, early = late + truncated.sum(), early + terminated.sum()
+            completed += (complete & (times >= 60)).sum()
+            times[ended | complete] = 0
+    assert late > 0 and early > 0 and completed > 0
+
+
 def test_states_are_fetched_when_episodes_start_and_never_after(monkeypatch):
     fetched = []
     fill = ez.procgen.StateBuffer.fill

@@ -136,6 +136,20 @@ def test_steps_are_those_of_the_vector_environment() -> None:
             np.testing.assert_array_equal(got["Push"].values, wanted["Push"].values)
 
 
+def test_each_lane_gets_the_last_observation_of_its_own_episode() -> None:
+    """Lane 2 ends alone, then lanes 1 and 3 end together."""
+    venv = ez.sb3.vec_env(flocks(Flock(5), Flock(3), Flock(2), Flock(3)))
+    venv.seed(4)
+    packed, layout = venv.reset(), PackedLayout(SPACE)
+    for ending in ([], [2], [1, 3]):
+        sheep = layout.unpack(packed).entities["Sheep"]
+        packed, _, dones, infos = venv.step(np.zeros(0))
+        assert np.flatnonzero(dones).tolist() == ending
+        for lane in ending:
+            last = infos[lane]["terminal_observation"]["entities"]["Sheep"]
+            np.testing.assert_array_equal(last[:-1], sheep[lane])
+
+
 def test_seeds_and_options_are_used_once() -> None:
     venv = ez.sb3.vec_env(flocks(Flock(), Flock()))
     venv.seed(9)

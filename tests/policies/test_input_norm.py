@@ -7,6 +7,7 @@ import copy
 import numpy as np
 import pytest
 import torch
+from entitize.policies.inputs.moments import FeatureColumns
 from entitize.policies.rogue_net import InputNorm
 from entitize.ragged import RaggedArray
 from hypothesis import given
@@ -57,6 +58,19 @@ def test_features_that_never_change_are_centred_and_not_blown_up():
         norm.update(np.tile(np.array([0.1, 0.0, 1e7], np.float32), (1000, 1)))
     assert norm(torch.tensor([[0.1, 0.0, 1e7]])).abs().max() == 0
     assert norm(torch.tensor([[0.6, 0.5, 1e7 + 1]])).tolist() == [[0.5, 0.5, 1.0]]
+
+
+def test_features_that_change_by_rounding_alone_count_as_constant():
+    norm = InputNorm(1)
+    near = np.nextafter(np.float32(0.1), np.float32(1))
+    norm.update(np.tile(np.array([[0.1], [near]], np.float32), (500, 1)))
+    assert norm(torch.tensor([[0.6]])).item() == pytest.approx(0.5, abs=1e-6)
+
+
+def test_rows_that_do_not_count_take_no_digits_from_the_others():
+    columns = FeatureColumns(np.array([[1e12], [1.0], [2.0], [9.0]], np.float32), np.array([0, 1, 3, 0]))
+    mean, squares_sum = columns.moments(columns.first())
+    assert columns.count == 4 and (mean[0], squares_sum[0]) == (1.75, 0.75)
 
 
 def test_before_two_rows_features_are_only_clipped():

@@ -243,6 +243,18 @@ def test_weights_go_in_and_out() -> None:
     assert not moved(settled, other)
 
 
+def test_a_network_that_is_loaded_after_an_update_keeps_its_statistics() -> None:
+    network = ez.RogueNet(SPACE, SPACE.actions, **SMALL)
+    network.update_normalization(batch_of(10))
+    policy, rollout = make_policy(), batch_of(8)
+    policy.set_training_mode(True)
+    actions = policy.network.act(rollout, np.random.default_rng(0)).raw
+    policy.evaluate_actions(RolloutSteps(rollout, rollout), actions)
+    policy.load_network(network)
+    policy.set_training_mode(False)
+    assert all(torch.equal(policy.network.state_dict()[name], t) for name, t in network.state_dict().items())
+
+
 def test_a_network_that_does_not_fit_is_refused() -> None:
     policy = make_policy()
     before = {name: tensor.clone() for name, tensor in policy.state_dict().items()}

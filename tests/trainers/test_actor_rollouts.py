@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import threading
+import time
 from typing import Any
 
 import entitize as ez
@@ -96,14 +97,15 @@ def test_two_actors_collect_and_train_what_one_process_does(
 CONFIG = PPOConfig(num_steps=4, minibatch_size=16, total_timesteps=96)
 
 
-def test_a_second_trainer_starts_with_new_episodes() -> None:
+@pytest.mark.parametrize("staleness", [0, 1])  # with 1 the first trainer leaves rollouts that it asked for
+def test_a_second_trainer_starts_with_new_episodes(staleness: int) -> None:
     policies = [network("MultiSnake") for _ in range(2)]
-    with LocalRollouts("MultiSnake", policies[0], 2, 4) as rollouts:
+    with LocalRollouts("MultiSnake", policies[0], 2, 4, staleness=staleness) as rollouts:
         PPO(policies[0], rollouts, CONFIG).train()
         state = policies[0].state_dict()
         again = PPO(policies[0], rollouts, CONFIG)
         policies[1].load_state_dict(state)
-        with LocalRollouts("MultiSnake", policies[1], 2, 4) as others:
+        with LocalRollouts("MultiSnake", policies[1], 2, 4, staleness=staleness) as others:
             expected = PPO(policies[1], others, CONFIG).collect()
         assert again.collect().observations.equals(expected.observations)
         assert again.train()
@@ -205,6 +207,43 @@ def test_an_actor_that_is_lost_each_time_is_an_error() -> None:
             trainer.collect()
         rollouts.loss = 0.0
         assert len(trainer.collect()) == 16, "the next rollout begins new episodes"
+
+
+def test_losses_with_rollouts_in_between_are_no_error_and_begin_other_episodes() -> None:
+    policy = network("MultiSnake")
+    with LocalRollouts("MultiSnake", policy, 2, 4, max_restarts=1) as rollouts:
+        trainer = PPO(policy, rollouts, CONFIG)
+        for restarts in range(1, 4):
+            trainer.collect()
+            trainer.update()
+            rollouts._members[1].actor.is_lost = True  # type: ignore[attr-defined]
+            assert len(trainer.collect()) == 16 and rollouts.restarts == restarts
+            trainer.update()
+        seeds = [call[1][0] for actor in rollouts.started for call in actor.calls if "start" in call[0]]
+        assert len(set(seeds)) == len(seeds) == 5
+
+
+def test_the_first_answers_may_take_longer() -> None:
+    def make(num_envs: int) -> ez.EntityVectorEnv:
+        time.sleep(1.0)
+        return ez.make_vec("MultiSnake", num_envs)
+
+    with LocalRollouts(make, network("MultiSnake"), 1, 2, actor_timeout=0.5, max_restarts=0) as rollouts:
+        assert rollouts.restarts == 0
+
+
+def test_environments_of_actors_are_told_how_far_training_is() -> None:
+    told: list[float] = []
+
+    def make(num_envs: int) -> ez.EntityVectorEnv:
+        venv = ez.make_vec("MultiSnake", num_envs)
+        venv.set_progress = told.append  # type: ignore[method-assign]
+        return venv
+
+    policy = network("MultiSnake")
+    with LocalRollouts(make, policy, 1, 2) as rollouts:
+        PPO(policy, rollouts, PPOConfig(num_steps=4, total_timesteps=32)).train()
+    assert told == [0, 0.25, 0.5, 0.75]
 
 
 def test_an_actor_that_hangs_is_started_again(caplog: pytest.LogCaptureFixture) -> None:

@@ -176,6 +176,32 @@ def test_players_of_a_game_count_as_one_in_the_interval() -> None:
     assert results.interval() == bootstrap_interval(results.returns, groups=results.games)
 
 
+def test_an_agent_that_never_joins_is_an_error_only_where_episodes_of_it_are_asked_for() -> None:
+    class Absent(Lengths):
+        """Two games of two lanes: the first takes 150 steps, the other a step; lane 3 never joins it."""
+
+        lane_games = np.array([0, 0, 1, 1])
+
+        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+            self._time = 0
+            return "batch", {"inactive": np.arange(4) == 3}
+
+        def step(self, actions: Any) -> Any:
+            self._time += 1
+            ended = np.array([self._time % 150 == 0] * 2 + [True, True])
+            return "batch", np.ones(4, np.float32), ended, np.zeros(4, bool), {"inactive": np.arange(4) == 3}
+
+    assert evaluate(Idle(), Absent(4), 3).lengths.tolist() == [150, 150, 1]
+    with raises(ValueError, "lane 3", "lane 2", "never active"):
+        evaluate(Idle(), Absent(4), 4)
+
+
+def test_a_group_of_more_values_weighs_more() -> None:
+    groups = np.repeat(np.arange(40), [1, 9] * 20)
+    interval = bootstrap_interval(groups % 2, groups=groups)
+    assert interval.mean == 0.9 and 0.8 < interval.low < 0.9 < interval.high < 1
+
+
 def test_an_interval_of_equal_values_is_a_point_and_reads_well() -> None:
     interval = bootstrap_interval([3.0] * 10)
     assert (interval.mean, interval.low, interval.high) == (3, 3, 3)

@@ -141,6 +141,25 @@ def test_what_kernels_cannot_read_is_left_to_torch() -> None:
         torch.testing.assert_close(a, b)
 
 
+@pytest.mark.parametrize("option", ["maximize", "amsgrad"])
+def test_options_that_the_kernel_lacks_are_left_to_torch(option: str) -> None:
+    ours, theirs = small_network(0), small_network(0)
+    options: dict[str, Any] = {"lr": 0.1, option: True}
+    mine, torchs = (
+        AdamW(list(ours.parameters()), **options),
+        torch.optim.AdamW(theirs.parameters(), **options),
+    )
+    generator = torch.Generator().manual_seed(1)
+    for size in (3.0, 1.0, 0.1):
+        for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+            a.grad = size * torch.randn(a.shape, generator=generator)
+            b.grad = a.grad.clone()
+        mine.step()
+        torchs.step()
+    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+
+
 def minesweeper_trainer(**options: Any) -> PPO:
     venv = make_vec("entitize/MineSweeper-v0", num_envs=8)
     torch.manual_seed(0)

@@ -23,6 +23,7 @@ from entitize.trainers import (
     evaluate,
     generalized_advantages,
 )
+from entitize.trainers.advantages import next_values
 
 from facts import raises
 
@@ -81,6 +82,17 @@ def test_a_rollout_holds_the_steps_at_which_lanes_were_active(toy_policy: Any, w
             assert samples.actions[name][rows] == acted.actions[name].gather(lanes)
             assert samples.log_probs[name][rows] == acted.log_probs[name].gather(lanes)
         first = rows.stop
+
+
+def test_a_lane_that_is_idle_at_the_end_is_bootstrapped_from_its_last_active_step(
+    toy_policy: Any, waiting_venv: Any
+) -> None:
+    policy, batch_and_info = toy_policy(scale=1.0), waiting_venv(6).reset(seed=3)
+    batch, idle = batch_and_info[0], batch_and_info[1]["inactive"]
+    last_values = np.arange(10, 16, dtype=np.float32)
+    found = next_values(policy, last_values, Shown.of(*batch_and_info))
+    assert 0 < idle.sum() < 6
+    np.testing.assert_allclose(found, np.where(idle, last_values, policy.value(batch)), rtol=1e-6)
 
 
 def test_idle_steps_count_nowhere(toy_policy: Any, waiting_venv: Any) -> None:

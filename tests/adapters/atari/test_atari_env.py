@@ -108,6 +108,23 @@ def test_time_limits_truncate_and_show_the_last_observation() -> None:
     assert last.shape != first.shape or (last != first).any()
 
 
+def test_nothing_moves_at_the_first_step_of_an_episode() -> None:
+    """The pace is the way since the step before, which was of another episode."""
+    with ez.make_vec("Atari/Boxing", 2, max_num_frames_per_episode=60) as venv:
+        batch, _ = venv.reset(seed=3)
+        venv.action_space.seed(3)
+        moved, first = 0.0, True
+        for _ in range(60):
+            for name, features in venv.single_observation_space.entities.items():
+                columns = [column for column, feature in enumerate(features) if "velocity" in feature]
+                paces = np.abs(batch.entities[name].values[:, columns])
+                assert not first or not paces.any()
+                moved += paces.sum()
+            batch, _, terminated, truncated, _ = venv.step(venv.action_space.sample(mask=batch))
+            first = bool((terminated | truncated).all())
+        assert moved
+
+
 def test_a_lost_life_can_end_the_episode() -> None:
     """The next episode goes on with the game, until there are no lives left."""
     fire = ez.make_vec("Atari/Breakout").single_action_space["act"].choices.index("FIRE")

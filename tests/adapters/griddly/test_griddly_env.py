@@ -246,6 +246,28 @@ def test_games_of_ones_own(coins: str) -> None:
         assert terminated[0] and info["outcome"][0] == "loss"
 
 
+def test_an_avatar_that_is_left_without_a_command_leaves_those_of_others_to_them(coins: str) -> None:
+    with ez.make_vec(f"Griddly/{coins}", 3, level=1) as venv:
+        venv.reset(seed=1)
+        left = choose(venv, "go: Left")["action"].values
+        batch, rewards, *_ = venv.step({"action": ez.ragged.RaggedArray(left, [0, 0, 1, 1])})
+        assert [rows[0, 0] for rows in batch.entities["walker"]] == [1, 0, 1]
+        assert rewards.tolist() == [0, 1, 0]
+
+
+def test_an_army_that_is_left_without_commands_leaves_those_of_others_to_them() -> None:
+    with ez.make_vec("Griddly/GriddlyRTS", 4) as venv:
+        batch, _ = venv.reset(seed=3)
+        venv.action_space.seed(3)
+        everything = venv.action_space.sample(mask=batch)["action"]
+        commands = venv.commands({"action": everything})
+        given = [everything[lane] if lane in (1, 2) else everything[lane][:0] for lane in range(4)]
+        found = venv.commands({"action": ez.ragged.RaggedArray.from_arrays(given)})
+        assert [len(rows) for rows in found] == [0, len(commands[1]), len(commands[2]), 0]
+        for lane in (1, 2):
+            assert len(found[lane]) and np.array_equal(found[lane], commands[lane])
+
+
 def test_levels_are_drawn_for_each_episode(coins: str) -> None:
     with ez.make_vec(f"Griddly/{coins}", 8, level=None, max_steps=1) as venv:
         levels = list(venv.reset(seed=1)[1]["level"])

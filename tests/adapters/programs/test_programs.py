@@ -305,6 +305,29 @@ def test_scores_must_be_finite_numbers_and_there_must_be_some() -> None:
     failing(none, "score", "reward", "neither")
 
 
+def test_each_episode_has_scores_or_rewards_of_its_own() -> None:
+    def turns(agent: Any) -> None:
+        agent.act(ez.Obs(Cat(0.0), score=5), Move)
+        agent.game_over(score=7)
+        agent.act(ez.Obs(Cat(0.0)), Move)
+        agent.game_over(reward=3)
+
+    def forgets(agent: Any) -> None:
+        agent.act(ez.Obs(Cat(0.0), score=5), Move)
+        agent.game_over(score=7)
+        agent.act(ez.Obs(Cat(0.0)), Move)
+        agent.game_over()
+
+    with ez.make_vec(program(turns)) as venv:
+        venv.reset(seed=0)
+        assert [go(venv, Move.LEFT)[1].tolist() for _ in range(4)] == [[2.0], [3.0]] * 2
+    with ez.make_vec(program(forgets)) as venv:
+        venv.reset(seed=0)
+        assert go(venv, Move.LEFT)[1].tolist() == [2.0]
+        with raises(ez.WorkerError, "score", "reward", "neither"):
+            go(venv, Move.LEFT)
+
+
 def test_classes_and_actions_without_declarations_are_refused() -> None:
     with raises(TypeError, "Bird", "x, y", "types"):
 

@@ -306,6 +306,16 @@ def test_metrics_that_cannot_be_read_are_a_problem_of_their_run(tmp_path: Path) 
     assert measure(record).problem == "metrics: there are returns that are no finite numbers"
 
 
+def test_an_evaluation_that_is_written_after_its_step_takes_no_steps_back(tmp_path: Path) -> None:
+    run = make_run(tmp_path, "maze/roguenet/0", [(0, 1.0), (3 * UPDATE, 1.0)])
+    lines = (run / "metrics.jsonl").read_text().splitlines()[:3]
+    late = json.dumps({"step": UPDATE, "eval/episodic_return": 2.0})
+    (run / "metrics.jsonl").write_text("\n".join([*lines, late, ""]))
+    measured = measure(read_runs(tmp_path)[0])
+    assert (measured.steps, measured.seconds, measured.problem) == (3 * UPDATE, 300.0, None)
+    assert measured.returns.steps.tolist() == [UPDATE, 2 * UPDATE, 3 * UPDATE]
+
+
 def test_runs_that_cannot_be_read_are_named_and_left_out(tmp_path: Path, no_environments: None) -> None:
     for seed in range(3):
         make_run(tmp_path, f"maze/roguenet/{seed}", [(0, 1.0), (UPDATE, 1.0)], env="Procgen/maze")
