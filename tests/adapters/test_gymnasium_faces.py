@@ -10,95 +10,17 @@ import numpy as np
 import pytest
 from entitize import (
     ActionError,
-    Categorical,
-    Continuous,
-    EntityActionSpace,
-    EntityEnv,
     EntitySpace,
-    GlobalCategorical,
-    GlobalContinuous,
-    Observation,
-    ObservationError,
-    SelectEntity,
     to_gymnasium,
     wrap,
-)
-from entitize.envs import (
-    CategoricalMask,
-    ContinuousMask,
-    GlobalCategoricalMask,
-    GlobalContinuousMask,
-    SelectEntityMask,
 )
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 from gymnasium.wrappers import FrameStackObservation, RecordEpisodeStatistics, TimeLimit
 
+from drone_field import Field
 from facts import raises
-
-ACTIONS = EntityActionSpace(
-    {
-        "move": Categorical(["stay", "left", "right"]),
-        "mine": SelectEntity(),
-        "push": Continuous([-1, 0], [1, 2]),
-        "horn": GlobalCategorical(["off", "on"]),
-        "wind": GlobalContinuous(-2, 2),
-    }
-)
-
-
-class Field(EntityEnv):
-    """Drones and minerals in numbers that vary, and every kind of action; it remembers what it was told."""
-
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 5}  # noqa: RUF012
-
-    def __init__(self, actions: list[str] | None = None, render_mode: str | None = None) -> None:
-        names = list(ACTIONS) if actions is None else actions
-        self.render_mode = render_mode
-        self.action_space = EntityActionSpace({name: ACTIONS[name] for name in names})
-        self.observation_space = EntitySpace(
-            {"Drone": ["x", "y"], "Mineral": ["x", "y", "ore"]}, self.action_space, ["time"], hidden=True
-        )
-        self.told: list[dict[str, Any]] = []
-
-    def _reset(self, options: dict[str, Any]) -> Observation:
-        self.steps = 0
-        return self._look()
-
-    def _step(self, actions: dict[str, Any]) -> Any:
-        self.told.append(actions)
-        self.steps += 1
-        return self._look(), 1.0, self.steps == 20, False, {"steps": self.steps}
-
-    def render(self) -> Any:
-        return np.zeros((4, 4, 3), np.uint8)
-
-    def _look(self) -> Observation:
-        drones, minerals = (int(n) for n in self.np_random.integers(0, 6, 2))
-        ids = {"Drone": [f"d{i}" for i in range(drones)], "Mineral": [f"m{i}" for i in range(minerals)]}
-        legal = np.arange(3) >= np.arange(drones)[:, None] % 3
-        masks: dict[str, Any] = {
-            "move": CategoricalMask(ids["Drone"][1:], mask=legal[1:]),
-            "mine": SelectEntityMask(actor_ids=ids["Drone"][:2], actee_types=["Mineral"]),
-            "push": ContinuousMask(actor_types=["Drone"]),
-            "horn": GlobalCategoricalMask([self.steps % 2 == 0, True]),
-            "wind": GlobalContinuousMask(),
-        }
-        if not minerals:
-            del masks["mine"]
-        if self.steps % 3 == 2:
-            del masks["horn"]
-        return Observation(
-            {
-                "Drone": self.np_random.normal(size=(drones, 2)),
-                "Mineral": self.np_random.normal(size=(minerals, 3)),
-            },
-            globals=[self.steps],
-            actions={name: mask for name, mask in masks.items() if name in self.action_space.spaces},
-            ids=ids,
-            visible={"Drone": np.arange(drones) > 0},
-        )
 
 
 def register() -> None:
@@ -345,117 +267,6 @@ def _legal(observation: dict[str, Any], name: str) -> np.ndarray:
     return mask
 
 
-# -- beyond a maximum ---------------------------------------------------------------------------------------
-
-
-class Crowd(EntityEnv):
-    """One hero at 0 and people at 1, -2, 3, -4, …; the hero may greet any of them, all may shout."""
-
-    def __init__(self) -> None:
-        self.action_space = EntityActionSpace({"greet": SelectEntity(), "shout": Categorical(["no", "yes"])})
-        self.observation_space = EntitySpace({"Hero": ["x"], "Person": ["x"]}, self.action_space)
-
-    def _reset(self, options: dict[str, Any]) -> Observation:
-        self.here = options.get("here", True)
-        return self._look()
-
-    def _step(self, actions: dict[str, Any]) -> Any:
-        self.told = actions
-        return self._look(), 0.0, False, False, {}
-
-    def _look(self) -> Observation:
-        people = [[i if i % 2 else -i] for i in range(9, 0, -1)]
-        entities = {"Hero": [[0.0]] if self.here else [], "Person": people}
-        greet = {"greet": SelectEntityMask(actor_types=["Hero"], actee_types=["Person"])} if self.here else {}
-        return Observation(entities, actions={"shout": CategoricalMask(), **greet})
-
-
-def people(observation: dict[str, Any]) -> list[int]:
-    return observation["entities/Person"][observation["presence/Person"], 0].astype(int).tolist()
-
-
-def test_too_many_are_an_error_unless_said_otherwise():
-    env = to_gymnasium(Crowd(), "padded", maxima={"Hero": 1, "Person": 4})
-    with raises(ObservationError, "Crowd", 9, "type 'Person'", 4, "maxima"):
-        env.reset()
-
-
-def test_entity_types_may_come_in_any_order():
-    action_space = ez.EntityActionSpace({"pick": ez.SelectEntity()})
-    space = EntitySpace({"A": ["x"], "B": ["x"]}, action_space)
-    rows = {"A": np.float32([[1], [2]]), "B": np.float32([[3], [4], [5]])}
-    picks = {"actors": np.array([0]), "actees": np.array([1, 2, 4]), "mask": np.ones(3, np.int8)}
-
-    class Turned(gymnasium.Env):
-        observation_space = space
-
-        def __init__(self, names: str) -> None:
-            self.names, self.action_space = names, action_space
-
-        def reset(self, *, seed=None, options=None):
-            entities = {name: rows[name] for name in self.names}
-            return {"entities": entities, "actions": {"pick": picks}}, {}
-
-    seen = [
-        to_gymnasium(Turned(names), "padded", maxima={"A": 2, "B": 3}).reset()[0] for names in ("AB", "BA")
-    ]
-    for name, array in seen[0].items():
-        np.testing.assert_array_equal(seen[1][name], array, err_msg=name)
-
-
-def test_the_nearest_stay_in_their_order():
-    env = to_gymnasium(
-        Crowd(), "padded", maxima={"Hero": 1, "Person": 4}, beyond=ez.gymnasium.Nearest("Hero", ["x"])
-    )
-    observation, info = env.reset()
-    assert people(observation) == [-4, 3, -2, 1] and info["dropped"] == {"Hero": 0, "Person": 5}
-    assert info["dropped_actors"] == {"greet": 0, "shout": 5}
-    action = env.action_space.sample()
-    action["greet"][0] = 1  # the second of those that are shown: 3
-    action["shout"][:] = 1
-    env.step(action)
-    told = env.env.told
-    assert told["greet"].actors == [0] and told["greet"].actees == [1 + 6]
-    assert told["shout"].choices.tolist() == [
-        1,
-        0,
-        0,
-        0,
-        0,
-        0,
-        1,
-        1,
-        1,
-        1,
-    ]  # actors that are not in the observation take the first choice
-    observation, _ = env.reset(options={"here": False})
-    assert people(observation) == [9, -8, 7, -6]
-    assert not observation["actions/greet/presence"].any()
-
-
-def test_who_could_choose_only_what_is_left_out_does_not_act():
-    env = to_gymnasium(Crowd(), "padded", maxima={"Hero": 1, "Person": 0}, beyond="drop")
-    observation, info = env.reset()
-    assert not observation["actions/greet/presence"].any() and observation["presence/Hero"].all()
-    assert info["dropped_actors"] == {"greet": 1, "shout": 9}
-
-
-def test_a_random_choice_stays_by_seed_and_leaves_the_environment_alone():
-    env = to_gymnasium(Crowd(), "padded", maxima={"Hero": 1, "Person": 4}, beyond="drop")
-    draws = [people(env.reset(seed=seed)[0]) for seed in (1, 1, 2, 3, 4)]
-    assert draws[0] == draws[1] and len({tuple(d) for d in draws}) > 2
-    assert all(sorted(d, key=abs, reverse=True) == d and len(d) == 4 for d in draws)
-    assert len({tuple(people(env.reset()[0])) for _ in range(5)}) > 1
-    plain_env = Field()
-    dropping = to_gymnasium(Field(), "padded", maxima=1, beyond="drop", illegal="replace")
-    whole, _ = plain_env.reset(seed=1)
-    dropping.reset(seed=1)
-    for _ in range(5):
-        whole, *_ = plain_env.step(plain_env.action_space.sample(mask=whole))
-        dropping.step(dropping.action_space.sample())
-        np.testing.assert_equal(dropping.entity_observation["entities"], whole["entities"])
-
-
 # -- what goes wrong ----------------------------------------------------------------------------------------
 
 
@@ -539,12 +350,6 @@ def test_masked_choices_raise_unless_they_are_to_be_replaced():
         face("ragged").step({})
 
 
-def test_more_actors_than_slots_are_named():
-    env = to_gymnasium(Crowd(), "padded", maxima=9, max_actors={"shout": 2})
-    with raises(ObservationError, "Crowd", "env 0", 10, "action 'shout'"):
-        env.reset()
-
-
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_observation_and_action_spaces_of_faces_can_be_sampled(layout):
     env = face(layout)
@@ -589,18 +394,3 @@ def test_two_names_that_a_separator_would_join_are_refused() -> None:
 
     with raises(ValueError, "'.'", "a/b"):
         to_gymnasium(Twins(), separator=".")
-
-
-def test_who_stays_is_as_visible_as_before():
-    env = to_gymnasium(Field(), "padded", maxima=2, beyond="drop", illegal="replace")
-    seen = set()
-    for seed in range(40):
-        shown, _ = env.reset(seed=seed)
-        whole = env.entity_observation
-        for kind in ("Drone", "Mineral"):
-            rows = shown[f"entities/{kind}"][shown[f"presence/{kind}"].astype(bool)]
-            flags = shown[f"visible/{kind}"][shown[f"presence/{kind}"].astype(bool)]
-            places = [int(np.flatnonzero((whole["entities"][kind] == row).all(1))[0]) for row in rows]
-            np.testing.assert_array_equal(flags, whole["visible"][kind][places])
-            seen.add((kind, len(places), 0 in places))
-    assert {("Drone", 2, False), ("Drone", 2, True)} <= seen
