@@ -44,8 +44,8 @@ QUICK = {
     ".": "docs process project",
     "adapters": (
         "composite_faces conformance entity_classes gymnasium_actions gymnasium_episodes gymnasium_faces"
-        " gymnasium_flat_actions gymnasium_limits gymnasium_spaces gymnasium_views gymnasium_wrap microrts_env"
-        " microrts_options microrts_rewards"
+        " gymnasium_flat_actions gymnasium_limits gymnasium_spaces gymnasium_views gymnasium_wrap"
+        " microrts_env microrts_options microrts_rewards"
         " procgen_decode procgen_env procgen_visible sb3_vec_env"
     ),
     "adapters/atari": "atari_env atari_screen",

@@ -312,6 +312,12 @@ def test_each_episode_has_scores_or_rewards_of_its_own() -> None:
         agent.act(ez.Obs(Cat(0.0)), Move)
         agent.game_over(reward=3)
 
+    def scores(agent: Any) -> None:
+        agent.act(ez.Obs(Cat(0.0), score=5), Move)
+        agent.game_over(score=7)
+        agent.act(ez.Obs(Cat(0.0)), Move)
+        agent.game_over(score=4)
+
     def forgets(agent: Any) -> None:
         agent.act(ez.Obs(Cat(0.0), score=5), Move)
         agent.game_over(score=7)
@@ -321,6 +327,9 @@ def test_each_episode_has_scores_or_rewards_of_its_own() -> None:
     with ez.make_vec(program(turns)) as venv:
         venv.reset(seed=0)
         assert [go(venv, Move.LEFT)[1].tolist() for _ in range(4)] == [[2.0], [3.0]] * 2
+    with ez.make_vec(program(scores)) as venv:
+        venv.reset(seed=0)
+        assert [go(venv, Move.LEFT)[1].tolist() for _ in range(4)] == [[2.0], [4.0]] * 2
     with ez.make_vec(program(forgets)) as venv:
         venv.reset(seed=0)
         assert go(venv, Move.LEFT)[1].tolist() == [2.0]
