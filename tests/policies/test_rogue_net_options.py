@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 import torch
 from entitize import RogueNet
-from entitize.envs import Categorical, EntityActionSpace, EntityBatch, EntityBatchSpace, EntitySpace
+from entitize.envs import (
+    ActionMask,
+    Categorical,
+    EntityActionSpace,
+    EntityBatch,
+    EntityBatchSpace,
+    EntitySpace,
+)
 from entitize.policies import RogueNetConfig
 from entitize.policies.rogue_net import NamedModules, RelativePosition, Translation
 from entitize.ragged import RaggedArray
@@ -284,6 +291,25 @@ def test_a_batch_of_another_space_is_named(make_space, random_batch, make_net):
         net.value(EntityBatch(batch.entities, batch.globals.astype(np.float64), batch.actions))
     with raises(ValueError, "entity type 'Ghost'", "adapt_to"):
         net.value(EntityBatch({**batch.entities, "Ghost": food}, batch.globals, batch.actions))
+
+
+@pytest.mark.parametrize("actor", [1, 2])
+def test_an_actor_of_an_unknown_type_is_refused_where_others_are_hidden(actor: int) -> None:
+    actions = EntityActionSpace({"move": Categorical(2)})
+    net = RogueNet(EntitySpace({"Own": ["x"]}, actions, hidden=True), actions, d_model=8, n_layer=1)
+    net.adapt_to(EntitySpace({"Own": ["x"], "Ghost": ["x"]}, actions, hidden=True))
+    rows = {"Own": np.ones((2, 1), np.float32), "Ghost": np.ones((1, 1), np.float32)}
+    batch = EntityBatch(
+        {name: RaggedArray.from_arrays([array]) for name, array in rows.items()},
+        np.zeros((1, 0), np.float32),
+        {"move": ActionMask(RaggedArray.from_arrays([[actor]]), RaggedArray.from_arrays([[[True, True]]]))},
+        {"Own": RaggedArray.from_arrays([[False, True]]), "Ghost": RaggedArray.from_arrays([[True]])},
+    )
+    if actor == 1:
+        assert len(net.act(batch, np.random.default_rng(0)).actions["move"].values) == 1
+    else:
+        with raises(ValueError, "'move'", "entity 2", "type"):
+            net.act(batch, np.random.default_rng(0))
 
 
 def test_a_type_that_the_batch_leaves_out_is_absent(make_space, random_batch, make_net):
