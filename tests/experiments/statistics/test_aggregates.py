@@ -275,7 +275,7 @@ class TestWrongInput:
             bootstrap([[1.0]], level=95)
         with raises(ValueError, "resamples", 0):
             improvements({"a": [[1.0]]}, resamples=0)
-        with raises(ValueError, "'IQM'", "median, iqm, mean, optimality_gap"):
+        with raises(ValueError, "'IQM'", "'median', 'iqm', 'mean', 'optimality_gap'"):
             bootstrap([[1.0]], "IQM")  # type: ignore[arg-type]
         with raises(ValueError, "'runs'", "'averages'", "'tasks'"):
             performance_profiles({"a": [[1.0]]}, [0.5], "tasks")  # type: ignore[arg-type]
