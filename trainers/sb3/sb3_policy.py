@@ -331,8 +331,7 @@ class RogueNetPolicy(BasePolicy):
         if not isinstance(observation, Mapping):
             raise ObservationError(
                 f"predict: expected a dict or an EntityBatch as observation, got {type(observation).__name__}"
-                ". Of an environment that is no entity environment: entitize.make(name) or entitize.wrap(env)"
-                " gives such observations"
+                ". Environments of entitize.make(name) and entitize.wrap(env) give such observations"
             )
         if "actions" not in observation:  # plain observations have it, packed batches never
             return self._layout.unpack_checked(observation), True

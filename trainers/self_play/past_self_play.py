@@ -93,7 +93,7 @@ class PastSelfPlay(EntityVectorWrapper):
         steps: environment steps of the learner, as `PPO.step` counts them. With a pool that has snapshots of
             an earlier training, `set_progress` continues from the newest one's step. Steps of `evaluate` in
             these environments do not count; see `uncounted`.
-        assignment: the player of each lane.
+        assignment: says which player plays each lane.
 
     Raises:
         ActionError: an action for a lane that an opponent plays, or one that the environments refuse; no lane
