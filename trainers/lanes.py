@@ -85,7 +85,7 @@ class EpisodeStatistics:
         done = list(zip(lanes.tolist(), self.running_returns[lanes].tolist(), lengths.tolist(), strict=True))
         self.running_returns[ended] = 0
         self.finished += len(done)
-        self._recent.extend((episode_return, length) for _, episode_return, length in done)
+        self._recent.extend((episode_return, length) for _, episode_return, length in done[-self.WINDOW :])
         return done
 
     def forget_running(self, lanes: NDArray[np.bool_] | None = None) -> None:
