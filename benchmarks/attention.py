@@ -11,7 +11,10 @@ and backward from queries, keys and values that lie behind each other without pa
 - nested: `scaled_dot_product_attention` over a jagged tensor (CUDA);
 - varlen: `torch.nn.attention.varlen` (CUDA, bfloat16);
 - flex: FlexAttention, compiled, with a mask of documents (CUDA, heads of at least 16, some of the lengths);
-- tiles: whole steps in tiles of fixed widths, what `engine="graphs"` does.
+- tiles: whole steps in tiles of fixed widths, with a mask;
+- kernel: the same, but tiles of 64 rows by a kernel in Triton (CUDA, float32, with ENTITIZE_TRITON=1).
+
+`engine="graphs"` computes as "tiles" does, with ENTITIZE_TRITON=1 as "kernel".
 
 Indices and masks that depend on the lengths alone are made before the clock starts: a network needs them
 once for all layers. Every way is compared with a float64 loop over the steps first. Reported are medians in
@@ -33,6 +36,8 @@ from typing import Any
 import numpy as np
 import torch
 from entitize.policies.engines.graphs import Tiles, static_attention
+from entitize.policies.engines.graphs.static_attention import Tiling, masked_products
+from entitize.policies.gpu_kernels import runs_triton
 from entitize.policies.inputs import RowLayout
 from numpy.typing import NDArray
 from torch import Tensor
@@ -40,7 +45,7 @@ from torch.nn import functional
 
 from rows import script_parser, write_json
 
-WAYS = ("padded", "sorted", "nested", "varlen", "flex", "tiles")
+WAYS = ("padded", "sorted", "nested", "varlen", "flex", "tiles", "kernel")
 #: TFLOP/s of dense products, from NVIDIA's data sheets.
 PEAKS = {"H100": {"bfloat16": 989, "float32": 67}, "H200": {"bfloat16": 989, "float32": 67},
          "A100": {"bfloat16": 312, "float32": 19.5}}  # fmt: skip
@@ -204,24 +209,39 @@ def flex(rows: RowLayout, case: Case, device: torch.device) -> Attend | None:
     return attend
 
 
-def tiles(rows: RowLayout, case: Case, device: torch.device) -> Attend:
+def in_tiles(
+    attend_tiles: Callable[[Tensor, Tiling, int], Tensor], rows: RowLayout, case: Case, device: torch.device
+) -> Attend:
+    """Put the rows into slots of tiles, and their results back."""
     layout = Tiles(rows)
     room = layout.counts
     num_slots = sum(width * count for width, count in room.items())
     steps = np.full(num_slots, len(rows), np.int64)
     slots = torch.as_tensor(layout.place(room, steps), device=device)
-    dtype = getattr(torch, case.dtype)
-    tiling = static_attention.tiling(room, torch.as_tensor(steps, device=device), dtype)
+    tiling = Tiling(room, torch.as_tensor(steps, device=device))
 
     def attend(qkv: Tensor) -> Tensor:
         spread = qkv.new_zeros(num_slots, qkv.shape[1]).index_copy(0, slots, qkv)
-        return static_attention.attend(spread, tiling, case.n_head)[slots]
+        return attend_tiles(spread, tiling, case.n_head)[slots]
 
     return attend
 
 
+def tiles(rows: RowLayout, case: Case, device: torch.device) -> Attend:
+    def attend_tiles(qkv: Tensor, tiling: Tiling, n_head: int) -> Tensor:
+        parts = zip(tiling.room, tiling.parts(qkv), strict=True)
+        return torch.cat([masked_products(x, tiling.mask(width, x.dtype), n_head) for width, x in parts])
+
+    return in_tiles(attend_tiles, rows, case, device)
+
+
+def kernel(rows: RowLayout, case: Case, device: torch.device) -> Attend | None:
+    has_kernel = runs_triton(torch.empty(0, dtype=getattr(torch, case.dtype), device=device))
+    return in_tiles(static_attention.attend, rows, case, device) if has_kernel else None
+
+
 MAKERS: dict[str, Callable[[RowLayout, Case, torch.device], Attend | None]] = dict(
-    zip(WAYS, (padded, by_length, nested, varlen, flex, tiles), strict=True)
+    zip(WAYS, (padded, by_length, nested, varlen, flex, tiles, kernel), strict=True)
 )
 
 

@@ -2,10 +2,12 @@
 
     python benchmarks/gpu.py [--parts tests ppo few ranks sb3] [--seconds 5] [--json PATH] [--profile FOLDER]
     python benchmarks/gpu.py --cpu        a tiny version on the CPU, to see that it works
+    ENTITIZE_TRITON=1 python benchmarks/gpu.py        with layer norms and attention as kernels in Triton
 
 A sample is one environment step. Five parts:
 
-- tests: tests/trainers/test_devices.py, where engines on the GPU are compared with float64 torch on the CPU;
+- tests: tests/trainers/test_devices.py, where engines on the GPU are compared with float64 torch on the CPU,
+  and tests/policies/test_gpu_kernels.py;
 - ppo: the trainer on MultiSnake and MineSweeper (both Numba), and on steps of the sizes of Procgen's CoinRun
   that cost nothing to make. 4,096 environments, rollouts of 32 steps, minibatches of 16,384. Each engine of
   RogueNet, 2 layers with d_model 16 (float32), 64 and 128 (tf32), 1 epoch (and 3 once); then 16,384
@@ -44,6 +46,7 @@ import entitize as ez
 import numpy as np
 import torch
 from entitize.envs import ActionMask, EntityBatch
+from entitize.policies.gpu_kernels import runs_triton
 from entitize.ragged import RaggedArray, available_cores, set_num_threads
 from entitize.trainers import PPO, PPOConfig, process_group
 from numpy.typing import NDArray
@@ -51,6 +54,7 @@ from numpy.typing import NDArray
 from rows import script_parser, wait_for_ranks, write_json
 
 PARTS = ("tests", "ppo", "few", "ranks", "sb3")
+TESTS = ("tests/trainers/test_devices.py", "tests/policies/test_gpu_kernels.py")
 #: The trainer's clock.
 CLOCK = ("env", "inference", "storage", "update")
 #: Updates that are not measured.
@@ -381,7 +385,7 @@ def run_sb3(options: argparse.Namespace) -> dict[str, float]:
 def run_tests(options: argparse.Namespace) -> dict[str, Any]:
     root = Path(__file__).parents[1]
     chosen = ["-k", "test_acting"] if options.cpu else []
-    command = [sys.executable, "-m", "pytest", "-q", "tests/trainers/test_devices.py", *chosen]
+    command = [sys.executable, "-m", "pytest", "-q", *TESTS, *chosen]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
     print(done.stdout[-6000:], done.stderr[-2000:])
     return {"passed": done.returncode == 0, "summary": done.stdout.strip().splitlines()[-1:]}
@@ -418,8 +422,9 @@ def main() -> None:
         return
     options.device = "cpu" if options.cpu else "cuda"
     name = "CPU, tiny" if options.cpu else torch.cuda.get_device_name()
-    print(name, "torch", torch.__version__)
-    results: dict[str, Any] = {"device": name, "torch": torch.__version__}
+    has_kernels = runs_triton(torch.empty(0, device=options.device))
+    print(name, "torch", torch.__version__, "with kernels in Triton" if has_kernels else "")
+    results: dict[str, Any] = {"device": name, "torch": torch.__version__, "triton": has_kernels}
     runs = {"tests": run_tests, "ppo": run_ppo, "few": run_few, "ranks": run_ranks, "sb3": run_sb3}
     for part in options.parts:
         torch.set_num_threads(1)  # of the processor: more would only wait for each other

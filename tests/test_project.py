@@ -57,7 +57,7 @@ ALLOWED = {
         "ale_py",
     },
     "datasets": {"numpy", "gymnasium", "pyarrow"},
-    "policies": CORE | {"gymnasium", "torch", "safetensors", "onnx", "onnxruntime"},
+    "policies": CORE | {"gymnasium", "torch", "safetensors", "onnx", "onnxruntime", "triton"},
     "viewer": {"numpy"},
 }
 

@@ -16,6 +16,7 @@ from torch.nn import functional
 from ..inputs.rows import RowLayout
 from .attention import attend, length_groups
 from .config import RogueNetConfig
+from .layer_norm import LayerNorm
 from .relative_position import Places, RelativeEncoding, RelativePairs
 from .tensors import inverse_lengths, steps_of
 
@@ -86,8 +87,8 @@ class Block(nn.Module):
 
     def __init__(self, config: RogueNetConfig) -> None:
         super().__init__()
-        self.ln1 = nn.LayerNorm(config.d_model)
-        self.ln2 = nn.LayerNorm(config.d_model)
+        self.ln1 = LayerNorm(config.d_model)
+        self.ln2 = LayerNorm(config.d_model)
         self.attn: nn.Module = Pooling(config) if config.pooling else SelfAttention(config)
         self.mlp = nn.Sequential(
             nn.Linear(config.d_model, 4 * config.d_model),

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ..inputs.prepare import Prepared
+from .layer_norm import LayerNorm
 from .names import NamedModules
 from .tensors import as_tensor, place_rows
 
@@ -19,7 +20,7 @@ class TypeEmbedding(nn.Module):
     def __init__(self, num_features: int, d_model: int) -> None:
         super().__init__()
         self.linear = nn.Linear(num_features, d_model)
-        self.norm = nn.LayerNorm(d_model)
+        self.norm = LayerNorm(d_model)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.norm(functional.relu(self.linear(x), inplace=True))

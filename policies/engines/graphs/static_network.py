@@ -27,7 +27,7 @@ from .capacity import TILES, Capacities, Capacity, Recent
 from .captured_graphs import Graphs
 from .packing import Field, Packing
 from .staging import Staging
-from .static_attention import Tiling, tiling
+from .static_attention import Tiling
 from .static_heads import StaticHead, static_head
 from .static_tiles import Tiles
 
@@ -171,7 +171,7 @@ class StaticForm:
 
     def _run(self, encoder: Encoder, room: dict[int, int], arrays: Mapping[str, Tensor]) -> Tensor:
         like = self.net.value_head.proj.weight
-        layout = tiling(room, arrays["steps"], like.dtype)
+        layout = Tiling(room, arrays["steps"])
         parts = [like.new_zeros(1, encoder.embedding.d_model)]
         for name, features in reversed(self.net.inputs.features.items()):
             values = arrays.get(f"features/{name}")
