@@ -196,6 +196,25 @@ def test_an_agent_that_never_joins_is_an_error_only_where_episodes_of_it_are_ask
         evaluate(Idle(), Absent(4), 4)
 
 
+def test_an_agent_may_join_after_others_of_its_game_whose_episodes_are_not_asked_for() -> None:
+    class Late(Lengths):
+        """A game of two lanes: lane 1 plays an episode at each step, lane 0 joins at the fifth."""
+
+        lane_games = np.array([0, 0])
+
+        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+            self._time = 0
+            return "batch", {"inactive": np.array([True, False])}
+
+        def step(self, actions: Any) -> Any:
+            self._time += 1
+            inactive = np.array([self._time < 5, False])
+            ended = np.array([self._time == 7, True])
+            return "batch", np.ones(2, np.float32), ended, np.zeros(2, bool), {"inactive": inactive}
+
+    assert evaluate(Idle(), Late(2), 1).lanes.tolist() == [0]
+
+
 def test_a_group_of_more_values_weighs_more() -> None:
     groups = np.repeat(np.arange(40), [1, 9] * 20)
     interval = bootstrap_interval(groups % 2, groups=groups)

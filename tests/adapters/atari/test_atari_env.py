@@ -178,6 +178,26 @@ def test_a_saved_state_goes_on_alike(noop_max: int, seed: int) -> None:
         np.testing.assert_equal(actions, first)
 
 
+def test_a_restored_state_with_fewer_lives_ends_no_episode() -> None:
+    options: dict[str, Any] = {"terminal_on_life_loss": True, "frameskip": 16}
+    with ez.make_vec("Atari/Breakout", **options) as venv, ez.make_vec("Atari/Breakout", **options) as other:
+        batch, _ = venv.reset(seed=3)
+        fire = venv.single_action_space["act"].choices.index("FIRE")
+        action = venv.action_space.sample(mask=batch)
+        action["act"].values[:] = fire
+        ended = False
+        while not ended:
+            *_, terminated, _, info = venv.step(action)
+            ended = bool(terminated[0])
+        assert info["lives"][0] == 4
+        state = venv.get_state()
+        other.reset(seed=0)  # five lives
+        other.set_state(state)
+        for again in (venv, other):
+            *_, terminated, _, info = again.step(action)
+            assert not terminated[0] and info["lives"][0] == 4
+
+
 def test_a_damaged_state_is_refused() -> None:
     with ez.make_vec("Atari/Pong", 2) as venv, ez.make_vec("Atari/Breakout", 2) as other:
         venv.reset(seed=1)

@@ -58,6 +58,14 @@ def test_the_json_file_names_inputs_and_outputs(net: RogueNet, tmp_path: Path) -
     assert {node.name for node in model.graph.output} == set(names["outputs"])
 
 
+def test_the_json_file_says_that_numbers_are_squashed(
+    make_space: Callable[..., EntitySpace], tmp_path: Path
+) -> None:
+    space = make_space()
+    file = export_onnx(RogueNet(space, space.actions, squash=True), tmp_path / "net.onnx")
+    assert json.loads(file.names.read_text())["raw_numbers"]["steer"]["squash"] is True
+
+
 @pytest.mark.parametrize("opset", [17, 18, 21])
 def test_a_run_gives_the_same_file_as_its_network(
     net: RogueNet, run: Path, tmp_path: Path, opset: int
