@@ -36,11 +36,10 @@ class _LayerNorm(torch.autograd.Function):
         ctx.save_for_backward(x, weight)
         ctx.eps = eps
         out = torch.empty_like(x)
-        if len(x):
-            width, rows = _sizes(x)
-            _normalize[(triton.cdiv(len(x), rows),)](
-                x, weight, bias, out, len(x), eps, x.shape[1], width, rows
-            )
+        width, rows = _sizes(x)
+        _launch(
+            _normalize, triton.cdiv(len(x), rows), x, weight, bias, out, len(x), eps, x.shape[1], width, rows
+        )
         return out
 
     @staticmethod
@@ -50,12 +49,16 @@ class _LayerNorm(torch.autograd.Function):
         width, rows = _sizes(x)
         num_programs = triton.cdiv(len(x), rows * _TURNS)
         result, sums = torch.empty_like(x), x.new_empty(num_programs, 2, width)
-        if num_programs:
-            _differentiate[(num_programs,)](
-                x, weight, given.contiguous(), result, sums, len(x), ctx.eps, x.shape[1], width, rows, _TURNS
-            )
+        own = len(x), ctx.eps, x.shape[1], width, rows, _TURNS
+        _launch(_differentiate, num_programs, x, weight, given.contiguous(), result, sums, *own)
         of_weight, of_bias = sums.sum(0)[:, : x.shape[1]].unbind()
         return result, of_weight, of_bias, None
+
+
+def _launch(kernel: Any, num_programs: int, x: Tensor, *further: Any) -> None:
+    if num_programs:
+        with torch.cuda.device_of(x):  # Triton computes on the current GPU
+            kernel[(num_programs,)](x, *further)
 
 
 def _sizes(x: Tensor) -> tuple[int, int]:

@@ -53,10 +53,11 @@ def _launch(kernel: Any, width: int, n_head: int, qkv: Tensor, steps: Tensor, *o
     d = qkv.shape[1] // 3
     d_head = d // n_head
     precise = "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32"
-    kernel[len(qkv) // width, n_head](
-        qkv, steps, *outer, 1 / math.sqrt(d_head), d, d_head, width,
-        max(16, triton.next_power_of_2(d_head)), precise, num_warps=4 if width <= 64 else 8,
-    )  # fmt: skip
+    with torch.cuda.device_of(qkv):  # Triton computes on the current GPU
+        kernel[len(qkv) // width, n_head](
+            qkv, steps, *outer, 1 / math.sqrt(d_head), d, d_head, width,
+            max(16, triton.next_power_of_2(d_head)), precise, num_warps=4 if width <= 64 else 8,
+        )  # fmt: skip
 
 
 @triton.jit
