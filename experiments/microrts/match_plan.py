@@ -170,8 +170,8 @@ def _environment_of(run: Path | None, chosen: MicroRTSEvalArguments) -> EnvConfi
         if chosen.map or chosen.maps:  # a run of the Python interface, say
             return plain
         raise UserError(f"{error}\n(give --map, and with --options what the agent needs)") from error
-    if not is_microrts(env.id) and not chosen.map:
-        hint = ". For an environment of your own that plays it, give --map" if ":" in env.id else ""
+    if not is_microrts(env.id) and not chosen.map and not chosen.maps:
+        hint = ". For an environment of your own that plays it, give --map or --maps" if ":" in env.id else ""
         raise UserError(f"{run} was trained in {env.id}, which is not MicroRTS{hint}")
     if chosen.map:
         kwargs = {name: value for name, value in env.kwargs.items() if name != "maps"}

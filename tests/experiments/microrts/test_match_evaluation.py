@@ -268,7 +268,7 @@ def test_runs_of_other_games_are_told(entitize: Run, trained: Path, tmp_path: Pa
     assert (code, err) == (2, f"entitize: run {tmp_path} has written no checkpoint yet\n")
 
 
-def test_a_run_of_an_environment_of_ones_own_is_evaluated_on_a_map_that_is_given(
+def test_a_run_of_an_environment_of_ones_own_is_evaluated_on_maps_that_are_given(
     fighter: Path, entitize: Run, tmp_path: Path
 ) -> None:
     shutil.copytree(fighter, tmp_path / "run")
@@ -276,9 +276,10 @@ def test_a_run_of_an_environment_of_ones_own_is_evaluated_on_a_map_that_is_given
     config.write_text(re.sub(r"  id: MicroRTS/.*", "  id: my_game:make", config.read_text(), count=1))
     code, _, err = entitize("eval", "microrts", tmp_path / "run")
     assert code == 2 and "my_game:make" in err and "--map" in err
-    plans = [make_plan(MicroRTSEvalArguments(run, map=BOARD)) for run in (fighter, tmp_path / "run")]
-    assert plans[0].settings.options == plans[1].settings.options
-    assert [job.map for job in plans[0].jobs] == [job.map for job in plans[1].jobs]
+    for given in ({"map": BOARD}, {"maps": (BOARD, "basesWorkers16x16")}):
+        plans = [make_plan(MicroRTSEvalArguments(run, **given)) for run in (fighter, tmp_path / "run")]
+        assert plans[0].settings.options == plans[1].settings.options
+        assert [job.map for job in plans[0].jobs] == [job.map for job in plans[1].jobs]
 
 
 def test_a_bot_that_searched_less_in_training_searches_in_full(fighter: Path, tmp_path: Path) -> None:
