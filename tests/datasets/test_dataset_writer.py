@@ -228,3 +228,13 @@ def test_an_infinite_action_that_is_legal_costs_no_earlier_step(tmp_path: Path) 
         ez.record(ez.vector.ListVectorEnv([Steer]), play, tmp_path / "plays", steps=3)
     dataset = EntityDataset(tmp_path / "plays")
     assert dataset.gather([0, 1]).actions["Steer"].values.tolist() == [[0.5], [-3.0]]
+
+
+def test_a_part_of_many_bytes_is_written_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DatasetWriter, "PART_BYTES", 1)
+    space = next(iter(SPACES.values()))
+    writer = DatasetWriter(tmp_path / "plays", space)
+    for seed in range(3):
+        writer.append(random_steps(space, 30, seed))
+    assert EntityDataset(tmp_path / "plays").num_parts == 3, "before the writer is closed"
+    writer.close()

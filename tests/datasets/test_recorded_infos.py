@@ -111,3 +111,21 @@ def test_infos_that_are_not_plain_are_left_out(tmp_path: Path) -> None:
         "wide": [[0.5]],
     }
     assert dataset.infos(dataset.decisions) == [expected] * 6
+
+
+def test_infos_of_later_files_are_their_own(tmp_path: Path) -> None:
+    from entitize.datasets import DatasetWriter
+
+    from recorded_steps import SPACES, random_steps
+
+    space = next(iter(SPACES.values()))
+    with DatasetWriter(tmp_path / "plays", space) as writer:
+        for first, count in ((0, 5), (5, 3), (8, 4)):
+            writer.append(
+                random_steps(space, count, first), [f'{{"n": {n}}}' for n in range(first, first + count)]
+            )
+            writer.flush()
+    dataset = EntityDataset(tmp_path / "plays")
+    assert dataset.num_parts == 3
+    rows = [7, 0, 11, 5, 8, 4]
+    assert [info["n"] for info in dataset.infos(rows)] == rows

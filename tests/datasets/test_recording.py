@@ -20,7 +20,7 @@ import pytest
 import torch
 import yaml
 from entitize.datasets import DatasetError, DatasetWriter, EntityDataset, Recorder
-from entitize.envs import EntityBatch, sample_actions
+from entitize.envs import EntityBatch, inactive_lanes, sample_actions
 
 from facts import raises
 from recorded_steps import SPACES, assert_same, random_steps
@@ -431,3 +431,28 @@ def test_a_recording_of_episodes_holds_their_steps_alone(tmp_path: Path) -> None
     dataset = EntityDataset(ez.record(venv, None, tmp_path / "plays", episodes=9, seed=11))
     assert np.bincount([episode.lane for episode in dataset.episodes]).tolist() == [3, 2, 2, 2]
     assert sorted(row for episode in dataset.episodes for row in episode.rows) == list(range(len(dataset)))
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_a_recording_says_how_actions_were_chosen(deterministic: bool, tmp_path: Path) -> None:
+    venv = ez.make_vec("MultiSnake", num_envs=2)
+    ez.record(
+        venv, None, tmp_path / "plays", steps=2, seed=5, deterministic=deterministic, metadata={"who": "me"}
+    )
+    found = EntityDataset(tmp_path / "plays").metadata
+    assert (found["deterministic"], found["seed"], found["who"]) == (deterministic, 5, "me")
+
+
+def test_a_recording_says_which_lanes_had_to_wait(tmp_path: Path) -> None:
+    inner = ez.make_vec("MultiSnake/lanes", num_envs=4, num_snakes=4, max_steps=15)
+    expected = []
+    with Recorder(inner, tmp_path / "plays") as venv:
+        batch, info = venv.reset(seed=2)
+        venv.action_space.seed(0)
+        for _ in range(40):
+            expected.append(inactive_lanes(info, 4))
+            batch, *_, info = venv.step(venv.action_space.sample(mask=batch))
+    dataset = EntityDataset(tmp_path / "plays")
+    recorded = dataset.column("inactive")[~dataset.column("final").astype(bool)].astype(bool)
+    assert 0 < recorded.sum() < len(recorded)
+    np.testing.assert_array_equal(recorded, np.concatenate(expected))

@@ -202,3 +202,29 @@ def test_wrong_calls_are_one_sentence(
         code = ended.code
     assert code == 2
     assert fact in capsys.readouterr().err
+
+
+def test_a_recording_is_of_the_seed_that_is_asked_for(run: Path, tmp_path: Path) -> None:
+    found = []
+    for place, seed in enumerate((7, 7, 8)):
+        out = tmp_path / str(place)
+        words = ["record", str(run), "--random", "--steps", "4", "--num-envs", "2", "--seed", str(seed)]
+        assert main([*words, "--out", str(out)]) == 0
+        dataset = EntityDataset(out)
+        assert dataset.metadata["seed"] == seed
+        found.append(dataset.gather(np.arange(len(dataset))).observations)
+    assert found[0].equals(found[1]) and not found[0].equals(found[2])
+
+
+def test_the_mean_return_of_a_recording_is_that_of_whole_episodes(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "plays"
+    words = ["record", str(run), "--random", "--steps", "13", "--num-envs", "4", "--seed", "1"]
+    assert main([*words, "--out", str(out)]) == 0
+    episodes = EntityDataset(out).episodes
+    whole = [episode.total_reward for episode in episodes if episode.is_complete]
+    assert 0 < len(whole) < len(episodes)
+    assert (
+        f"52 steps, {len(whole)} whole episodes, mean return {np.mean(whole):.2f}" in capsys.readouterr().out
+    )

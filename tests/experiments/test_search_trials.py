@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from entitize.adapters.procgen import GAMES
-from entitize.experiments import TrainConfig, UserError
+from entitize.experiments import TrainConfig, UserError, read_config
 from entitize.experiments.procgen import normalize
 from entitize.experiments.queue import TrainingJob
 from entitize.experiments.search import (
@@ -25,6 +25,7 @@ from entitize.experiments.search import (
     running_values,
     search_report,
 )
+from entitize.experiments.search.report import write_best
 from entitize.experiments.search.settings import Pruner
 from entitize.trainers import PPOConfig
 from optuna import copy_study
@@ -296,3 +297,26 @@ def test_a_trial_is_not_pruned_because_no_episode_has_ended(tmp_path: Path) -> N
     write(tmp_path, slow, curve(1.0, until=600), "losses/entropy")
     assert source.given_up() == set()
     assert source.study.trials[6].state == TrialState.RUNNING
+
+
+def test_a_trial_is_pruned_while_one_of_its_runs_still_trains(tmp_path: Path) -> None:
+    source = source_of(tmp_path, settings(seeds=2, pruner="median"))
+    for value in (5.0, 1.0, 2.0, 3.0, 4.0, 5.0):
+        for job in (jobs := source.more()):
+            write(tmp_path, job, curve(value))
+        for job in jobs:
+            source.finish(job)
+    over, running = source.more()
+    write(tmp_path, over, curve(0.1))
+    write(tmp_path, running, curve(0.1, until=600))
+    assert source.given_up() == {over.name, running.name}
+
+
+def test_the_best_configuration_has_the_seed_of_the_base(tmp_path: Path) -> None:
+    chosen = settings(ppo=PPOConfig(total_timesteps=STEPS, seed=7))
+    source = source_of(tmp_path, chosen)
+    (job,) = source.more()
+    write(tmp_path, job, curve(1.0))
+    source.finish(job)
+    write_best(tmp_path, chosen, source.study.best_trial)
+    assert read_config(TrainConfig, tmp_path / "best.yaml").ppo.seed == 7 != job.seed

@@ -498,3 +498,17 @@ def test_an_entity_that_can_be_selected_twice_is_an_error(tmp_path: Path) -> Non
     agent.act(observe(0, 1))
     with raises(ObservationError, "action 'aim'", "actees", "twice"):
         agent.act(observe(1, 1))
+
+
+def test_a_game_may_ask_for_the_most_probable_member(tmp_path: Path) -> None:
+    @ez.entity
+    class Player:
+        x: float
+
+    torch.manual_seed(0)
+    net = ez.RogueNet(*ez.declare(entities=[Player], actions={"go": ez.Categorical(Go)}))
+    agent = load_agent(ez.save_policy(net, tmp_path / "net"), seed=0)
+    seen = ez.Obs(Player(1.0))
+    assert {agent.choose(seen, Go) for _ in range(50)} == {agent.act(seen, Go) for _ in range(50)} == set(Go)
+    assert len({agent.choose(seen, Go, deterministic=True) for _ in range(50)}) == 1
+    assert len({agent.act(seen, Go, deterministic=True) for _ in range(50)}) == 1

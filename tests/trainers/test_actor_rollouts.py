@@ -6,12 +6,14 @@ import re
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import entitize as ez
 import numpy as np
 import pytest
 import torch
+import yaml
 from entitize.cli.train import main
 from entitize.experiments import Actors, TrainConfig, UserError
 from entitize.experiments.actors import check_ray_actors
@@ -433,3 +435,92 @@ def test_stale_rollouts_with_inactive_lanes_get_the_present_values_and_ratios(
         assert ratio == pytest.approx(np.exp(total), rel=1e-4)
     _, ones = revalued(acting, rollout, samples)
     np.testing.assert_allclose(ones, 1, rtol=1e-5)
+
+
+def test_a_number_that_is_not_finite_is_of_a_lane_of_all() -> None:
+    def make(num_envs: int) -> ez.EntityVectorEnv:
+        venv = ez.make_vec("MultiSnake", num_envs)
+        reset, step, seeds = venv.reset, venv.step, list[Any]()
+
+        def watched(*, seed: Any = None, options: Any = None) -> Any:
+            seeds.append(seed)
+            return reset(seed=seed, options=options)
+
+        def spoiled(actions: Any) -> Any:
+            batch, rewards, *others = step(actions)
+            if np.min(seeds[-1]) >= CONFIG.seed + 2:  # of the second actor
+                rewards[1] = np.nan
+            return batch, rewards, *others
+
+        venv.reset, venv.step = watched, spoiled  # type: ignore[method-assign]
+        return venv
+
+    policy = network("MultiSnake")
+    with (
+        raises(NonFiniteError, "actor 1", "lane 0 is lane 2 of all", "lane 1: the reward is nan"),
+        LocalRollouts(make, policy, 2, 4) as rollouts,
+    ):
+        PPO(policy, rollouts, CONFIG).collect()
+
+
+def test_the_configuration_counts_the_environments_of_all_actors(tmp_path: Path) -> None:
+    policy = network("MultiSnake")
+    with LocalRollouts("MultiSnake", policy, 2, 6) as rollouts:
+        PPO(policy, rollouts, CONFIG, tmp_path)
+    env = yaml.safe_load((tmp_path / "config.yaml").read_text())["env"]
+    assert (env["id"], env["num_envs"]) == ("MultiSnake", 6)
+
+
+def test_an_actor_that_is_started_again_may_take_longer_at_first() -> None:
+    waits: list[tuple[str, float | None]] = []
+
+    class Watched(LocalRollouts):
+        def start_actor(self, index: int) -> Any:
+            actor = super().start_actor(index)
+            call = actor.call  # type: ignore[attr-defined]
+
+            def recorded(method: str, *arguments: Any) -> Any:
+                wait = call(method, *arguments)
+
+                def watched(seconds: float | None) -> Any:
+                    waits.append((method, seconds))
+                    return wait(seconds)
+
+                return watched
+
+            actor.call = recorded  # type: ignore[method-assign]
+            return actor
+
+    policy = network("MultiSnake")
+    with Watched("MultiSnake", policy, 1, 2, actor_timeout=60.0) as rollouts:
+        trainer = PPO(policy, rollouts, CONFIG)
+        for _ in range(2):
+            trainer.collect()
+        assert waits[-1] == ("play", 60.0)
+        rollouts.started[0].is_lost = True
+        trainer.collect()
+        assert rollouts.restarts == 1
+        again = [("make", 600.0), ("open", 600.0), ("start_episodes", 600.0), ("play", 600.0)]
+        assert waits[-4:] == again
+
+
+def test_an_actor_that_is_lost_while_episodes_start_gets_its_own_seed() -> None:
+    policy = network("MultiSnake")
+    with LocalRollouts("MultiSnake", policy, 2, 4) as rollouts:
+        trainer = PPO(policy, rollouts, CONFIG)
+        rollouts.started[1].is_lost = True
+        assert len(trainer.collect()) == 16 and rollouts.restarts == 1
+        seeds = [call[1][0] for actor in rollouts.started for call in actor.calls if "start" in call[0]]
+        assert seeds == [CONFIG.seed, CONFIG.seed + 2, CONFIG.seed + 2]
+
+
+def test_episodes_are_renewed_once() -> None:
+    policy = network("MultiSnake")
+    with LocalRollouts("MultiSnake", policy, 2, 4) as rollouts:
+        trainer = PPO(policy, rollouts, CONFIG)
+        trainer.collect()
+        rollouts.started[1].is_lost = True
+        for is_renewed in (True, False):
+            trainer.collect()
+            rollout = trainer.collector.rollout
+            assert rollout is not None and (rollout.renewed is not None) == is_renewed

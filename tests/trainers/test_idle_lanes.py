@@ -9,6 +9,7 @@ import entitize as ez
 import numpy as np
 import pytest
 import torch
+from entitize.datasets import EntityDataset
 from entitize.envs import EntityVectorEnv
 from entitize.policies import ActResult
 from entitize.ragged import RaggedArray
@@ -296,3 +297,13 @@ def test_as_many_episodes_are_recorded_as_evaluated(waiting_venv: Any, tmp_path:
     np.testing.assert_allclose([episode.total_reward for episode in found], results.returns, rtol=1e-5)
     lengths = [int((~dataset.gather(e.rows).inactive & ~dataset.gather(e.rows).final).sum()) for e in found]
     assert lengths == results.lengths.tolist()
+
+
+def test_a_recording_holds_the_episodes_that_evaluation_counts(
+    waiting_venv: Any, toy_policy: Any, tmp_path: Path
+) -> None:
+    played = ez.evaluate(toy_policy(), waiting_venv(4, share=0.8), episodes=13, seed=11)
+    ez.record(waiting_venv(4, share=0.8), toy_policy(), tmp_path / "plays", episodes=13, seed=11)
+    episodes = sorted(EntityDataset(tmp_path / "plays").episodes, key=lambda one: (one.lane, one.number))
+    assert [episode.lane for episode in episodes] == played.lanes.tolist()
+    np.testing.assert_allclose([episode.total_reward for episode in episodes], played.returns, rtol=1e-5)

@@ -403,3 +403,34 @@ def test_nothing_is_deleted_where_a_checkpoint_cannot_be_read(
     for step in (1000, 1001, 1002):
         run.pool.add(step)
     assert set(kept) <= set(folders(tmp_path / "opponents"))
+
+
+def test_a_fixed_member_in_the_place_of_another_is_read_from_its_own_run(
+    toy_policy: Any, tmp_path: Path
+) -> None:
+    games = ez.make_vec("MultiSnake/lanes", num_envs=2)
+    nets = []
+    for seed, name in enumerate("abc"):
+        torch.manual_seed(seed)
+        nets.append(
+            ez.RogueNet(games.single_observation_space, games.single_action_space, d_model=8, n_layer=1)
+        )
+        OpponentPool(nets[-1], folder=tmp_path / name).add(0)
+    learner, folder = nets[2], tmp_path / "run" / "opponents"
+    for place, name in enumerate("ab"):
+        source = tmp_path / name / "step_000000000000"
+        pool = OpponentPool(learner, folder=folder, checkpoints=[source])
+        pool.add(place)
+        assert torch.equal(weights_of(pool.fixed[0].policy), weights_of(nets[place]))
+
+
+def test_a_network_that_was_saved_alone_can_be_a_fixed_member(tmp_path: Path) -> None:
+    games = ez.make_vec("MultiSnake/lanes", num_envs=2)
+    net = ez.RogueNet(games.single_observation_space, games.single_action_space, d_model=8, n_layer=1)
+    saved = ez.save_policy(net, tmp_path / "saved")
+    folder = tmp_path / "run" / "opponents"
+    OpponentPool(net, folder=folder, checkpoints=[saved]).add(0)
+    saved.rename(tmp_path / "elsewhere")
+    (copy,) = folder.glob("fixed_0/*")
+    again = OpponentPool(net, checkpoints=[copy])
+    assert torch.equal(weights_of(again.fixed[0].policy), weights_of(net))

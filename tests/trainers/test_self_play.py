@@ -454,3 +454,44 @@ def test_the_same_seed_draws_the_same_players(duels: Any, toy_policy: Any) -> No
         venv.reset(seed=seed)
         drawn.append(venv.assignment.players.tolist())
     assert drawn[0] == drawn[1] and len(set(map(tuple, drawn))) > 1
+
+
+def test_a_saved_state_does_not_change_with_the_games(duels: Any, toy_policy: Any) -> None:
+    venv = past_self_play(duels(6), pool_of(toy_policy(), 2), latest_share=0.5)
+    batch, _ = venv.reset(seed=1)
+    venv.action_space.seed(1)
+    batch, *_ = venv.step(venv.action_space.sample(mask=batch))
+    state = venv.get_state()
+    before = {name: array.copy() for name, array in state.items()}
+    for _ in range(6):
+        batch, *_ = venv.step(venv.action_space.sample(mask=batch))
+    for name, array in before.items():
+        np.testing.assert_array_equal(state[name], array, err_msg=name)
+    assert any(not np.array_equal(array, before[name]) for name, array in venv.get_state().items())
+
+
+def test_a_restored_game_counts_the_rewards_before(duels: Any, toy_policy: Any) -> None:
+    pool = pool_of(toy_policy(), 1)
+    venv = past_self_play(duels(2), pool, latest_share=0)
+    venv.reset(seed=0)
+    rng, nobody = np.random.default_rng(0), np.zeros(2, bool)
+    ours = (venv.assignment.players == LEARNER).astype(float)
+    venv.assignment.follow(ours, nobody, nobody, {}, rng)
+    state = venv.get_state()
+    venv.reset(seed=5)
+    venv.set_state(state)
+    venv.assignment.follow(np.zeros(2), ~nobody, nobody, {}, rng)
+    assert (pool.past[0].wins, pool.past[0].draws, pool.past[0].losses) == (1, 0, 0)
+
+
+def test_steps_of_restored_lanes_that_wait_do_not_count(duels: Any, toy_policy: Any) -> None:
+    venv = past_self_play(duels(6, share=0.5), pool_of(toy_policy(), 2), latest_share=0.5)
+    batch, info = venv.reset(seed=1)
+    venv.action_space.seed(1)
+    for _ in range(3):
+        batch, *_, info = venv.step(venv.action_space.sample(mask=batch))
+    state, active, steps = venv.get_state(), int((~info["inactive"]).sum()), venv.steps
+    assert 0 < active < (venv.assignment.players == LEARNER).sum()
+    batch = venv.set_state(state)
+    venv.step(venv.action_space.sample(mask=batch))
+    assert venv.steps == steps + active

@@ -14,7 +14,8 @@ import entitize as ez
 import numpy as np
 import pytest
 from entitize.ragged import RaggedArray
-from entitize.viewer import Recording, record_episodes, recording_of_dataset, write_page
+from entitize.viewer import Decision, Recording, record_episodes, recording_of_dataset, write_page
+from entitize.viewer.page import page_data
 from PIL import Image
 
 from facts import raises
@@ -294,3 +295,32 @@ def test_lanes_of_one_game_end_by_themselves(net_for) -> None:
         assert len(recording.returns[lane]) == len(played)
         idle = [d for d in decisions if not d.active]
         assert all(len(d.actions["move"]) == 0 for d in idle)
+
+
+def test_a_lane_that_waits_is_shown_as_waiting(tmp_path: Path) -> None:
+    with ez.make_vec("MultiSnake/lanes", num_envs=4, num_snakes=4, max_steps=15) as venv:
+        dataset = ez.datasets.EntityDataset(ez.record(venv, None, tmp_path / "plays", steps=40, seed=2))
+    inactive, final = (dataset.column(name).astype(bool) for name in ("inactive", "final"))
+    waited = 0
+    for place, episode in enumerate(dataset.episodes):
+        rows = episode.rows[~final[episode.rows]]
+        shown = [decision.active for (decision,) in recording_of_dataset(dataset, place).steps]
+        assert shown == (~inactive[rows]).tolist()
+        waited += shown.count(False)
+    assert waited
+
+
+def test_the_page_says_which_entities_are_hidden() -> None:
+    actions = ez.EntityActionSpace({"go": ez.Categorical(["stay", "leave"])})
+    space = ez.EntitySpace({"Unit": ["x", "y"], "Mine": ["x", "y"]}, actions, hidden=True)
+    units, mines = (RaggedArray.from_arrays([np.zeros((count, 2), np.float32)]) for count in (2, 3))
+    nobody = RaggedArray.from_arrays([[]], dtype=np.int64)
+    mask = ez.batch.ActionMask(nobody, RaggedArray.from_arrays([np.zeros((0, 2), bool)]))
+    seen = {
+        "Unit": units.with_values(np.array([True, True])),
+        "Mine": mines.with_values(np.array([True, False, False])),
+    }
+    batch = ez.EntityBatch({"Unit": units, "Mine": mines}, np.zeros((1, 0), np.float32), {"go": mask}, seen)
+    decision = Decision(batch, {"go": np.zeros(0, np.int64)}, 0.0, None, None, 0, 0)
+    page = page_data(Recording(space, ("lane 0",), [[decision]]))
+    assert page["steps"][0][0]["hidden"] == [3, 4]

@@ -13,6 +13,7 @@ from entitize.viewer import grows_downwards, position_columns
         (("ball x", "ball y", "speed"), (0, 1)),
         (("relative_x", "relative_y", "x", "y"), (2, 3)),
         (("relative_x", "relative_y"), (0, 1)),
+        (("relative_x", "relative_y", "x_pos", "y_pos"), (2, 3)),
         (("row", "column"), (1, 0)),
         (("x_velocity", "y_velocity"), None),
         (("target_x", "target_y"), None),

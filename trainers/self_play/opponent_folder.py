@@ -58,7 +58,7 @@ class OpponentFolder:
         folder = self.path / f"fixed_{place}"
         weights: Mapping[str, Tensor] = checkpoint.tensors["policy"]
         metadata = {name: checkpoint.metadata[name] for name in ("policy", "spaces")}
-        step = step_of(checkpoint.path)
+        step = int(checkpoint.metadata["step"])
         write_checkpoint(folder, step, {"policy": weights}, {**metadata, "source": source})
         for other in checkpoint_paths(folder):
             if step_of(other) != step:

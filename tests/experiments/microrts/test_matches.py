@@ -249,3 +249,14 @@ def test_intervals_of_mean_rates_cover_the_truth(games: tuple[int, ...], rate: f
         assert 0 <= interval.low <= interval.mean <= interval.high <= 1
         covered += interval.low <= rates.mean() <= interval.high
     assert covered >= 925  # 950, less some standard deviations of 7
+
+
+def test_the_mean_length_counts_every_bot_equally() -> None:
+    def games(bot: str, steps: list[int]) -> PlayedMatches:
+        rewards = [[1.0, 0, 0, 0, 0, 0]] * len(steps)
+        return PlayedMatches(
+            MatchJob("a", "m", bot, 0, 0, len(steps)), ["win"] * len(steps), steps, rewards, [], 1.0
+        )
+
+    scores = {score.bot: score.steps for score in score_all([games("b", [10, 20, 30]), games("c", [100])])}
+    assert scores == {"b": 20, "c": 100, "all": 60}

@@ -80,3 +80,17 @@ def test_a_time_limit_is_reckoned_with(trained: Path, tmp_path: Path, minutes: f
     process: Any = SimpleNamespace(job=job, stage="train", folder=job.folder(tmp_path))
     view.show([process], [], [])
     assert output.getvalue().splitlines()[0].endswith(f"  {left} to go")
+
+
+def test_processes_without_a_run_do_not_shorten_the_time(trained: Path, tmp_path: Path) -> None:
+    config = read_run_config(trained)
+    config = replace(config, ppo=replace(config.ppo, total_timesteps=400))
+    jobs = [TrainingJob(case, "roguenet", 0, config) for case in ("trained", "waiting")]
+    shutil.copytree(trained, jobs[0].folder(tmp_path))
+    line = {"step": 100, "time/elapsed": 50.0, "charts/SPS": 1234.0, "charts/episodic_return": 2.35}
+    (jobs[0].folder(tmp_path) / "metrics.jsonl").write_text(json.dumps(line) + "\n")
+    output = StringIO()
+    view = QueueView(jobs, tmp_path, 8, Console(file=output, width=120), interval=0.0)
+    running: Any = [SimpleNamespace(job=jobs[0], stage="train", folder=jobs[0].folder(tmp_path))]
+    view.show(running, jobs[1:], [])
+    assert output.getvalue().splitlines()[-1] == "0 done, 1 running, 1 waiting; about 2:55 to go"

@@ -42,6 +42,8 @@ from entitize.experiments.reports import (
     short_steps,
     variants_by_game,
 )
+from entitize.experiments.reports.measured_runs import origin_section
+from entitize.experiments.reports.procgen_aggregates import aggregate_curves, headlines
 from entitize.trainers import PPOConfig, write_checkpoint
 from PIL import Image
 
@@ -556,3 +558,26 @@ def test_cells_are_escaped() -> None:
     assert '<td class="text">1 &lt; 2 | 3</td>' in page and "T &amp; U" in page and "&lt;D&gt;" in page
     assert "| 1 < 2 \\| 3 |" in as_markdown(document)
     assert csv_text(table.rows) == "x,y\n1 < 2 | 3,\n"
+
+
+def test_the_headline_is_about_the_most_games(tmp_path: Path) -> None:
+    make_run(tmp_path, "bigfish/roguenet/0", [(0, 4.9), (2_000_000, 4.9)])
+    make_run(tmp_path, "maze/roguenet/0", [(0, 6.0), (1_000_000, 6.0)], env="Procgen/maze")
+    (line,) = headlines(aggregate_rows(run_table(read_runs(tmp_path))))
+    assert line.startswith("RogueNet at 1M steps, 2 games: mean normalized return 0.150")
+
+
+def test_hours_of_runs_on_one_machine_are_added(tmp_path: Path) -> None:
+    part = {"from_step": 0, "started": "2026-01-01", "version": "0.1.0", "commit": "abc", "processor": "P"}
+    part |= {"cores": 2, "gpu": None, "python": "3", "torch": "2"}
+    for seed, end in enumerate((1_000_000, 2_000_000)):
+        run = make_run(tmp_path, f"bigfish/roguenet/{seed}", [(0, 4.9), (end, 4.9)])
+        (run / "run.json").write_text(json.dumps({"parts": [part]}))
+    (row,) = origin_section(run_table(read_runs(tmp_path))).tables[0].rows
+    assert row["runs"] == 2 and row["hours"] == pytest.approx(3000 / 3600)
+
+
+def test_published_points_end_where_our_curves_do(tmp_path: Path) -> None:
+    make_run(tmp_path, "bigfish/roguenet/0", [(0, 4.9), (2_000_000, 4.9)])
+    (part,) = aggregate_curves(run_table(read_runs(tmp_path)))
+    assert max(part.points) == max(part.guide) == 2_000_000 and min(part.points) > 0 == min(part.guide)

@@ -1,0 +1,70 @@
+"""Behaviour cloning that is stopped, resumed and asked for some epochs."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import entitize as ez
+import pytest
+import torch
+from entitize.datasets import EntityDataset
+
+
+def make_net(seed: int = 0) -> ez.RogueNet:
+    venv = ez.make_vec("TreasureHunt", num_envs=1)
+    torch.manual_seed(seed)
+    return ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=16, n_layer=1)
+
+
+@pytest.fixture(scope="module")
+def plays(tmp_path_factory: Any) -> Path:
+    path: Path = tmp_path_factory.mktemp("plays") / "plays"
+    ez.record(ez.make_vec("TreasureHunt", num_envs=8), None, path, episodes=24, seed=3)
+    return path
+
+
+def test_a_run_that_was_stopped_after_its_best_epoch_goes_on_from_its_last(
+    plays: Path, tmp_path: Path
+) -> None:
+    dataset, seen = EntityDataset(plays), list[float]()
+
+    def is_worse(_: ez.BehaviorCloning, metrics: dict[str, float]) -> bool:
+        seen.append(metrics["held_out/log_likelihood"])
+        return seen[-1] < max(seen)
+
+    config = ez.BehaviorCloningConfig(
+        epochs=6, minibatch_size=64, patience=None, learning_rate=0.3, anneal_lr=False
+    )
+    whole, first, second = make_net(), make_net(), make_net(5)
+    ez.BehaviorCloning(whole, dataset, config, tmp_path / "whole").train()
+    ez.BehaviorCloning(first, dataset, config, tmp_path / "parts", callbacks=[is_worse]).train()
+    assert 1 < len(seen) < 6
+    ez.BehaviorCloning(second, dataset, config, tmp_path / "parts", resume=True).train()
+    for name, tensor in whole.state_dict().items():
+        torch.testing.assert_close(second.state_dict()[name], tensor, rtol=0, atol=0)
+
+
+def test_the_learning_rate_falls_over_the_epochs_that_are_asked_for(plays: Path) -> None:
+    net = make_net()
+    config = ez.BehaviorCloningConfig(epochs=30, minibatch_size=2048, learning_rate=0.5, patience=None)
+    rates: list[float] = []
+    trainer = ez.BehaviorCloning(
+        net,
+        EntityDataset(plays),
+        config,
+        callbacks=[lambda trainer, _: rates.append(trainer.optimizer.param_groups[0]["lr"])],
+    )
+    trainer.train(4)
+    minibatches = math.ceil(len(trainer.demonstrations.learned) / 2048)
+    lasts = [epoch + (minibatches - 1) / minibatches for epoch in range(4)]
+    assert rates == pytest.approx([0.5 * (1 - last / 4) for last in lasts])
+
+
+def test_a_resumed_clone_goes_on_counting_its_time(plays: Path, tmp_path: Path) -> None:
+    dataset, config = EntityDataset(plays), ez.BehaviorCloningConfig(epochs=1, minibatch_size=512)
+    first = ez.BehaviorCloning(make_net(), dataset, config, tmp_path / "run")
+    first.train()
+    again = ez.BehaviorCloning(make_net(), dataset, config, tmp_path / "run", resume=True)
+    assert again.elapsed_seconds == first.elapsed_seconds > 0
