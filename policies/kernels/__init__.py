@@ -9,7 +9,9 @@ Start with `fused_network.py`, and read from there down:
       fused_encoder.py        embedding and blocks of one encoder
         embedding_kernels.py    features -> rows
         block_kernels.py        rows -> rows, layer by layer
-          attention/              self-attention within each step
+          attention/              self-attention within each step, with relative positions or without
+          relative_gate.py        factors of relative values
+        relative_parameters.py  where rows are, and the tables that relative positions select from
       fused_heads.py          an action head of each kind
         heads/                  choices, selected entities, real numbers; and the value head
     parameter_layout.py     where each parameter lies in one flat array

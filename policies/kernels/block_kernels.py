@@ -25,7 +25,15 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from .attention.relative_attention import (
+    RelativeGradients,
+    RelativeTables,
+    attend_tile_relative,
+    attend_tile_relative_backward,
+    pair_scratch,
+)
 from .attention.tile_attention import AttentionPlaces, attend_tile, attend_tile_backward
+from .relative_gate import clear_gate_gradients, gate_backward, gate_forward, gate_lines, gate_tiles
 from .tiles.linear_maps import Linear, linear, linear_backward, linear_gradients
 from .tiles.matrices import Floats, Line, Tile
 from .tiles.matrix_products import ADD, ADD_BIAS, SET_BIAS
@@ -94,6 +102,8 @@ class BlockMemory(NamedTuple):
     saved: int  # `BlockTiles`
     p: Floats  # attention's weights
     ds: Floats  # the gradients of its scores
+    gate: int  # `GateTiles`, with relative positions
+    pairs: Floats  # what relative attention keeps of pairs
 
 
 @inlined
@@ -185,14 +195,18 @@ def block_tiles(start: int, d: int, stride: int) -> BlockTiles:
 def block_memory(shape: Any, stride: int, s: Any) -> BlockMemory:
     """Lay out the scratch memory `s` of `block_scratch` numbers."""
     line = shape.d * stride
-    p = s[7 * line + _layer_lines(shape) * stride :]
-    return BlockMemory(s, 0, line, 2 * line, 7 * line, p, p[LANES * stride :])
+    start = 7 * line + _layer_lines(shape) * stride
+    gate = start + (2 * LANES + 1) * stride
+    pairs = s[gate + gate_lines(shape.d, shape.d // shape.n_head) * stride :]
+    return BlockMemory(s, 0, line, 2 * line, 7 * line, s[start:], s[start + LANES * stride :], gate, pairs)
 
 
-def block_scratch(shape: BlocksShape, capacity: int) -> int:
-    """Return the numbers of scratch memory: x, dx, 5 d lines, a layer, p, and ds with the means."""
-    lines = 7 * shape.d + int(_layer_lines(shape)) + 2 * LANES
-    return lines * (capacity + LANES) + capacity + LANES
+def block_scratch(shape: BlocksShape, capacity: int, relative: bool) -> int:
+    """Return the numbers of scratch memory: x, dx, 5 d lines, a layer, p, ds with the means, and what
+    attention with `relative` positions needs."""
+    d_head = shape.d // shape.n_head
+    lines = 7 * shape.d + int(_layer_lines(shape)) + 2 * LANES + 1 + int(gate_lines(shape.d, d_head))
+    return lines * (capacity + LANES) + (pair_scratch(d_head, capacity) if relative else 0)
 
 
 @kernel
@@ -218,15 +232,23 @@ def _mlp_input(w: Any, at: Any, memory: Any, tiles: Any, steps: Any, d: int) -> 
 
 
 @kernel
-def block_forward(w: Any, at: Any, shape: Any, steps: Any, memory: Any, tiles: Any, learns: bool) -> None:
+def block_forward(
+    w: Any, at: Any, shape: Any, steps: Any, memory: Any, tiles: Any, learns: bool, relative: Any
+) -> None:
     """Take the rows of a `StepTile` through one block, in place.
 
-    `w` holds folded `BlockParameters` at `at`; `memory`: `BlockMemory`; `learns`: attention's logs are kept.
+    `w` holds folded `BlockParameters` at `at`; `memory`: `BlockMemory`; `learns`: attention's logs are kept;
+    `relative`: `RelativeTables` or None.
     """
     d, s, stride, columns = shape.d, memory.s, steps.stride, steps.columns
     _attention_input(w, at, memory, tiles, steps, d)
     attention = AttentionPlaces(tiles.qkv, tiles.attended, tiles.logs if learns else -1)
-    attend_tile(s, attention, d, shape.n_head, steps, memory.p)
+    if relative is None:
+        attend_tile(s, attention, d, shape.n_head, steps, memory.p)
+    else:
+        gate = gate_tiles(memory.gate, d, d // shape.n_head, stride)
+        gate_forward(w, at.norm1_scale, relative, shape, s, tiles.normal1, gate, steps)
+        attend_tile_relative(s, attention, gate.gate, shape, steps, relative, memory.p, memory.pairs)
     clear_columns(Tile(s, tiles.attended, stride), d, steps.rows, columns)
     _mlp_input(w, at, memory, tiles, steps, d)
     active = Tile(s, tiles.active, stride)
@@ -236,9 +258,11 @@ def block_forward(w: Any, at: Any, shape: Any, steps: Any, memory: Any, tiles: A
 
 
 @kernel
-def block_backward(w: Any, at: Any, g: Any, shape: Any, steps: Any, memory: Any, tiles: Any) -> None:
+def block_backward(
+    w: Any, at: Any, g: Any, shape: Any, steps: Any, memory: Any, tiles: Any, relative: Any, d_tables: Any
+) -> None:
     """Take the gradient `memory.dx` of a `StepTile` back through one block, in place; add those of the
-    parameters to `g`, which has them where `w` has."""
+    parameters to `g`, which has them where `w` has, and those of `RelativeTables` to `d_tables`."""
     d, s, stride, columns = shape.d, memory.s, steps.stride, steps.columns
     dx, wide = Tile(s, memory.dx, stride), Tile(s, memory.spare, stride)
     narrow = Tile(s, memory.spare + 4 * d * stride, stride)
@@ -256,11 +280,23 @@ def block_backward(w: Any, at: Any, g: Any, shape: Any, steps: Any, memory: Any,
     linear_gradients(out, dx, Tile(s, tiles.attended, stride), columns, g)
     linear_backward(out, dx, narrow, columns)
     attention = AttentionPlaces(tiles.qkv, tiles.attended, tiles.logs)
-    attend_tile_backward(s, attention, narrow.start, wide.start, d, shape.n_head, steps, memory.p, memory.ds)
+    p, ds = memory.p, memory.ds
+    gate = gate_tiles(memory.gate, d, d // shape.n_head, stride)
+    if relative is None:
+        attend_tile_backward(s, attention, narrow.start, wide.start, d, shape.n_head, steps, p, ds)
+    else:
+        gate_forward(w, at.norm1_scale, relative, shape, s, tiles.normal1, gate, steps)
+        clear_gate_gradients(s, gate, d // shape.n_head, steps)
+        given = RelativeGradients(narrow.start, wide.start, gate.d_gate)
+        attend_tile_relative_backward(
+            s, attention, gate.gate, given, shape, steps, relative, d_tables, p, ds, memory.pairs
+        )
     clear_columns(wide, 3 * d, steps.rows, columns)
     qkv, normal = Linear(w, at.qkv_weight, at.qkv_bias, 3 * d, d), Tile(s, tiles.normal1, stride)
     linear_gradients(qkv, wide, normal, columns, g)
     linear_backward(qkv, wide, narrow, columns)
+    if relative is not None:
+        gate_backward(w, at.norm1_scale, g, relative, shape, s, tiles.normal1, gate, steps, narrow.start)
     layer_norm_backward(narrow, normal, Line(s, tiles.inverse_roots1), dx, d, columns, ADD)
 
 
@@ -308,15 +344,18 @@ def _restore(source: Any, kept: Any, layer: int, shape: Any, steps: Any, memory:
 
 
 @kernel
-def blocks_forward(w: Any, sizes: Any, source: Any, target: Any, kept: Any, run: Any, s: Any) -> None:
+def blocks_forward(
+    w: Any, sizes: Any, source: Any, target: Any, kept: Any, run: Any, s: Any, places: Any
+) -> None:
     """Take all blocks over a run of steps: rows `source` (N * d,) to `target` (N * d,).
 
     `w`: folded weights; `sizes`, `run`: the fields of `BlocksShape` and `StepRange`. What backward needs goes
     to `kept` (`kept_size`,), unless it is empty. A step of more rows than the range's capacity has a tile of
     its own, which does not make the others' wider; `s`: scratch of `block_scratch` numbers, for the longest
-    step.
+    step; `places`: the fields of `RelativeTables`, or None.
     """
     shape, steps = BlocksShape(*sizes), StepRange(*run)
+    relative = None if places is None else RelativeTables(*places)
     d, numbers, learns, first = shape.d, len(source), len(kept) > 0, steps.first
     while first < steps.last:
         tile = step_tile(steps, first)
@@ -326,7 +365,7 @@ def blocks_forward(w: Any, sizes: Any, source: Any, target: Any, kept: Any, run:
         start = 0
         for layer in range(shape.layers):
             at = block_parameters(start, d)
-            block_forward(w, at, shape, tile, memory, tiles, learns)
+            block_forward(w, at, shape, tile, memory, tiles, learns, relative)
             if learns:
                 _keep(kept, numbers, layer, shape, tile, memory, tiles)
             start = at.end
@@ -336,14 +375,16 @@ def blocks_forward(w: Any, sizes: Any, source: Any, target: Any, kept: Any, run:
 
 @kernel
 def blocks_backward(
-    w: Any, sizes: Any, source: Any, kept: Any, d_target: Any, d_source: Any, g: Any, run: Any, s: Any
-) -> None:
+    w: Any, sizes: Any, source: Any, kept: Any, d_target: Any, d_source: Any, g: Any, run: Any, s: Any,
+    places: Any, d_tables: Any,
+) -> None:  # fmt: skip
     """Write the gradients of rows to `d_source` (N * d,) and add those of folded weights to `g`, from
     `d_target` (N * d,), which `d_source` may be.
 
-    Other arguments as in `blocks_forward`; `s`: scratch of `block_scratch` numbers, for the longest step.
+    Other arguments as in `blocks_forward`; `d_tables`: those of keys and values (two arrays), or None.
     """
     shape, steps = BlocksShape(*sizes), StepRange(*run)
+    relative = None if places is None else RelativeTables(*places)
     d, first = shape.d, steps.first
     size = block_parameters(0, d).end
     while first < steps.last:
@@ -358,6 +399,6 @@ def blocks_backward(
             _attention_input(w, at, memory, tiles, tile, d)
             _mlp_input(w, at, memory, tiles, tile, d)
             gelu_with_slope(slope, active, slope, 4 * d, tile.columns)
-            block_backward(w, at, g, shape, tile, memory, tiles)
+            block_backward(w, at, g, shape, tile, memory, tiles, relative, d_tables)
         tile_to_rows(dx, d_source, tile.row, tile.rows, d)
         first = tile.end

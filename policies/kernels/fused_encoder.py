@@ -28,6 +28,7 @@ from .embedding_kernels import TypeTable, embed_types, embed_types_backward, emb
 from .gather_kernels import address
 from .parallel import recycled, workspace
 from .parameter_layout import Layout
+from .relative_parameters import RelativeParameters
 from .tiles.step_tiles import tile_capacity
 
 Floats = NDArray[np.float32]
@@ -48,6 +49,7 @@ class EncoderRun:
     embedded: Floats  # (N * D,)
     out: Floats  # (N * D,)
     kept: Floats  # what the blocks keep for their backward; empty where none follows
+    relative: tuple[Any, ...] | None  # the fields of `RelativeTables`
 
     def embed(self, first: int, last: int, target: Floats | None = None) -> None:
         """Embed the entities into `embedded`, or into `target`."""
@@ -67,20 +69,28 @@ class EncoderRun:
     def blocks(self, first: int, last: int) -> None:
         """Take the embedded rows through all blocks into `out`."""
         shape, steps, scratch = self._block_arguments(first, last)
-        blocks_forward(self.folded, shape, self.embedded, self.out, self.kept, steps, scratch)
+        blocks_forward(self.folded, shape, self.embedded, self.out, self.kept, steps, scratch, self.relative)
 
     def blocks_backward(self, d_out: Floats, d_x: Floats, g: Floats, first: int, last: int) -> None:
         """Write the gradients of the embedded rows to `d_x` (N * D,), which `d_out` may be; add those of
         folded parameters to `g`."""
         shape, steps, scratch = self._block_arguments(first, last)
         own = g[self.encoder.blocks]
-        blocks_backward(self.folded, shape, self.embedded, self.kept, d_out, d_x, own, steps, scratch)
+        relative = self.encoder.relative
+        tables = None if relative is None else relative.zeros()
+        blocks_backward(
+            self.folded, shape, self.embedded, self.kept, d_out, d_x, own, steps, scratch, self.relative,
+            tables,
+        )  # fmt: skip
+        if relative is not None and tables is not None:
+            relative.add_gradients(own, *tables)
 
     def _block_arguments(self, first: int, last: int) -> tuple[tuple[int, ...], tuple[Any, ...], Floats]:
         """Return the fields of `BlocksShape` and `StepRange` (tuples enter kernels faster than NamedTuples),
         and scratch memory."""
         e = self.encoder
-        scratch = workspace(block_scratch(e.shape, tile_capacity(self.rows.longest, e.d)))
+        capacity = tile_capacity(self.rows.longest, e.d)
+        scratch = workspace(block_scratch(e.shape, capacity, self.relative is not None))
         return tuple(e.shape), (self.rows.offsets, first, last, tile_capacity(0, e.d)), scratch
 
     def _types(self, first: int, last: int) -> NDArray[np.int64]:
@@ -124,6 +134,12 @@ class FusedEncoder:
                 mlp__0__weight=(4 * d, d), mlp__0__bias=(4 * d,),
                 mlp__2__weight=(d, 4 * d), mlp__2__bias=(d,),
             )  # fmt: skip
+        #: Where the places of rows are read, and the tables are, behind the blocks.
+        self.relative: RelativeParameters | None = None
+        if settings.relative_position is not None:
+            self.relative = RelativeParameters(
+                layout, place, features, settings.relative_position, self.shape, start
+            )
         #: Where the blocks' parameters are.
         self.blocks = slice(start, layout.size)
         self.embedding_scratch = embedding_scratch([len(names) for names in features.values()], d)
@@ -153,6 +169,9 @@ class FusedEncoder:
         types = np.array(table, np.int64).reshape(-1, len(TypeTable._fields)).T.copy()
         size = rows.num_rows * self.d
         kept = recycled(kept_size(size, self.shape)) if learns else NOTHING
+        relative = None
+        if self.relative is not None:
+            relative = self.relative.tables(folded, prepared, rows.num_rows)
         return EncoderRun(
-            self, w, folded, rows, types, values, prepared, recycled(size), recycled(size), kept
+            self, w, folded, rows, types, values, prepared, recycled(size), recycled(size), kept, relative
         )

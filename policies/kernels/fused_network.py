@@ -22,6 +22,7 @@ from .fused_heads import FusedHead, HeadBatch, fused_head
 from .heads.value_kernels import ValueMap, evaluate_values, values_backward
 from .parallel import over_sequences, recycled, row_shares, workspace
 from .parameter_layout import Entry, Layout
+from .relative_parameters import RELATIVE
 
 
 class Weights(NamedTuple):
@@ -85,9 +86,12 @@ class FusedNetwork:
     def learns(self, entry: Entry, prepared: Prepared, heads: Collection[str], values: bool) -> bool:
         """Return True if a parameter has a gradient, given those of some heads (and of the `values`).
 
-        Statistics have none, nor has a parameter of an entity type that does not occur in the batch.
+        Statistics have none, nor has a parameter of an entity type that does not occur in the batch, or of
+        pairs where there are none.
         """
         place = entry.place
+        if place.endswith(RELATIVE) and not (self.policy.shape.layers and prepared.rows.num_rows):
+            return False
         if place in ("normalization", "action_heads"):
             return place == "action_heads" and entry.name in heads
         if place.startswith("value_"):

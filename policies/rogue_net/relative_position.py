@@ -6,14 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ..inputs.prepare import GLOBAL, Prepared
-from ..inputs.translation import columns_of
+from ..inputs.places import PlaceReader
+from ..inputs.prepare import Prepared
 from .config import RelativePosition
 from .normalization import InputNorm
 from .tensors import as_tensor
@@ -52,25 +50,7 @@ class RelativeEncoding(nn.Module):
         """`features`: the names of each type's features in the order of the columns."""
         super().__init__()
         self.config = config
-        excluded = _excluded(config, features)
-        self._columns = {
-            name: columns
-            for name, names in features.items()
-            if name not in excluded and (columns := columns_of(config.position, names)) is not None
-        }
-        if not self._columns:
-            raise ValueError(
-                f"relative_position: no entity type has the features {', '.join(config.position)}"
-            )
-        heading = config.heading
-        self._heading = {
-            name: [names.index(f) for f in heading]
-            for name, names in features.items()
-            if heading and name in self._columns and all(f in names for f in heading)
-        }
-        if heading and not self._heading:
-            raise ValueError(f"relative_position: no entity type has the features {', '.join(heading)}")
-        self._kinds = {name: i for i, name in enumerate(features)}
+        self._reader = PlaceReader(config, features)
         buckets = config.num_buckets
         self.keys = nn.Parameter(torch.empty(buckets, d_head).normal_(0.0, 0.05))
         value_buckets = buckets * (len(features) if config.per_entity_values else 1)
@@ -94,34 +74,13 @@ class RelativeEncoding(nn.Module):
 
     def places(self, prepared: Prepared, like: Tensor) -> Places:
         """Position, heading and type of each row of a batch, from its raw (translated) features."""
-        positions, headings, kinds, known = [], [], [], []
-        for name, values in prepared.features.items():
-            columns, n = self._columns.get(name), len(values)
-            positions.append(
-                np.zeros((n, len(self.config.position)), np.float32)
-                if columns is None
-                else values[:, columns]
-            )
-            headings.append(self._headings(name, values))
-            kinds.append(np.full(n, self._kinds[name]))
-            known.append(np.full(n, columns is not None))
-        if not positions:
-            empty = like.new_zeros(0)
-            return Places(like.new_zeros(0, len(self.config.position)), empty, empty.long(), empty.bool())
+        read = self._reader.read(prepared)
         return Places(
-            as_tensor(prepared.by_row(positions), like, like.dtype),
-            as_tensor(prepared.by_row(headings), like, like.dtype),
-            as_tensor(prepared.by_row(kinds), like),
-            as_tensor(prepared.by_row(known), like),
+            as_tensor(read.position, like, like.dtype),
+            as_tensor(read.heading, like, like.dtype),
+            as_tensor(read.kind, like),
+            as_tensor(read.known, like),
         )
-
-    def _headings(self, name: str, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        columns = self._heading.get(name)
-        if columns is None:
-            return np.zeros(len(values), np.float32)
-        if len(columns) == 1:
-            return values[:, columns[0]]
-        return np.arctan2(values[:, columns[1]], values[:, columns[0]])
 
     # -- keys and values ------------------------------------------------------------------------------------
 
@@ -222,22 +181,6 @@ class RelativeEncoding(nn.Module):
             return [(low, 1.0)]
         part = distance - low
         return [(low, 1 - part), ((low + 1).clamp(max=last), part)]
-
-
-def _excluded(config: RelativePosition, features: Mapping[str, tuple[str, ...]]) -> set[str]:
-    """Return the types that take no part in the encoding.
-
-    Raises:
-        ValueError: `exclude` names a type that `features` lacks.
-    """
-    excluded = {*config.exclude, GLOBAL}
-    unknown = sorted(excluded - {*features, GLOBAL})
-    if unknown:
-        known = ", ".join(name for name in features if name != GLOBAL)
-        raise ValueError(
-            f"relative_position: exclude: unknown entity type {unknown[0]!r}: expected some of {known}"
-        )
-    return excluded
 
 
 def _with_length(offsets: Tensor) -> Tensor:

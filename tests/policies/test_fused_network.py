@@ -158,6 +158,77 @@ def test_outputs_and_gradients_are_those_of_torch_in_float64(data: st.DataObject
     np.testing.assert_allclose(fused.value(batch), exact.value(batch), rtol=1e-4, atol=1e-4)
 
 
+@settings(max_examples=settings.default.max_examples // 2)
+@given(data=st.data())
+def test_relative_positions_are_those_of_torch_in_float64(data: st.DataObject) -> None:
+    def draw(strategy: Any) -> Any:
+        return data.draw(strategy)
+
+    n_head, axes = draw(st.sampled_from([1, 2, 4])), draw(st.integers(1, 3))
+    space = make_space(draw(st.integers(1, 4)), draw(st.integers(axes, 6)), ["move", "aim"], 1)
+    batch = sampled_batch(space, draw(st.integers(0, 12)), draw(st.integers(0, 1000)))
+    separate = draw(st.booleans())
+    fused, exact = make_nets(
+        space,
+        batch,
+        d_model=4 * n_head * draw(st.integers(1, 8 // n_head)),  # wider ones round more
+        n_head=n_head,
+        n_layer=draw(st.integers(0, 3)),
+        separate_value_net=separate,
+        value_d_model=4 * n_head if separate else None,
+        relative_position={
+            "position": [f"f{axis}" for axis in range(axes)],
+            "extent": [draw(st.integers(1, 4)) for _ in range(axes)],
+            "scale": draw(st.sampled_from([0.3, 1.0])),
+            "per_entity_values": draw(st.booleans()),
+            "exclude": ["type 3"] if "type 3" in space.entities and draw(st.booleans()) else [],
+            "value_gate": draw(st.sampled_from(["linear", "relu", "gelu", "sigmoid", None])),
+        },
+    )
+    assert fused.engine.name == "fused" and exact.engine.name == "torch"
+    drawn = exact.act(batch, np.random.default_rng(0)).raw
+    assert_alike(fused, exact, batch, drawn)
+    np.testing.assert_allclose(fused.value(batch), exact.value(batch), rtol=1e-4, atol=1e-4)
+
+
+#: Empty steps, steps of one, lengths on both sides of multiples of 4 and 16, one longer than a tile.
+LENGTHS = [0, 1, 5, 16, 17, 0, 300, 3, 33, 12, 1]
+PLACED = EntitySpace(
+    {"Unit": ("x", "y", "size"), "Wall": ("size",)}, EntityActionSpace({"move": Categorical(3)})
+)
+
+
+def placed_steps(seed: int) -> EntityBatch:
+    """Steps of `LENGTHS` units on whole cells, with some walls, which have no place."""
+    rng = np.random.default_rng(seed)
+    units = rng.standard_normal((sum(LENGTHS), 3)).astype(np.float32)
+    units[:, :2] = rng.integers(0, 9, (sum(LENGTHS), 2))
+    walls = RaggedArray.from_lengths(rng.standard_normal((22, 1), np.float32), [2] * len(LENGTHS))
+    actors = RaggedArray.from_arrays([np.arange(min(n, 3)) for n in LENGTHS])
+    masks = {"move": ActionMask(actors, actors.with_values(np.ones((actors.num_items, 3), bool)))}
+    entities = {"Unit": RaggedArray.from_lengths(units, LENGTHS), "Wall": walls}
+    return EntityBatch(entities, np.zeros((len(LENGTHS), 0), np.float32), masks)
+
+
+@pytest.mark.parametrize("n_head", [1, 4, 8, 16])  # lines of tables 16, 4, 2 and 1 numbers wide
+def test_relative_positions_in_steps_of_all_lengths(n_head: int) -> None:
+    batch = placed_steps(n_head)
+    places = {"position": ["x", "y"], "extent": [3, 2], "per_entity_values": n_head > 4}
+    fused, exact = make_nets(PLACED, batch, d_model=16, n_head=n_head, relative_position=places)
+    assert_alike(fused, exact, batch, exact.act(batch, np.random.default_rng(0)).raw)
+
+
+@pytest.mark.parametrize("step", [2, 4, 6])
+def test_a_broken_number_of_a_unit_with_a_place_breaks_its_own_step_only(step: int) -> None:
+    batch = placed_steps(0)
+    places = {"position": ["x", "y"], "extent": [3, 2]}
+    fused, _ = make_nets(PLACED, batch, d_model=16, relative_position=places)
+    assert fused.engine.name == "fused"
+    batch.entities["Unit"].values[sum(LENGTHS[:step]), 2] = np.nan
+    broken = np.isnan(fused.value(batch))
+    assert broken.tolist() == [i == step for i in range(len(LENGTHS))]
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 def test_many_actors_fill_tiles_and_threads(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "allowed_threads", lambda: threads)

@@ -135,6 +135,7 @@ def test_decisions_are_those_of_the_torch_engine(data: st.DataObject, tmp_path_f
             st.sampled_from([None, {"reference": "type", "position": ["x"], "keep_reference": False}])
         ),
         "fourier": draw(st.sampled_from([None, {"features": ["x"], "wavelengths": [3, 7]}])),
+        "relative_position": draw(st.sampled_from([None, {"position": ["x"], "extent": [3]}])),
         **draw(st.sampled_from([{}, {"separate_value_net": True, "value_d_model": 12}])),
     }
     most = 1 if options["translation"] else 5  # one origin in a step

@@ -57,7 +57,7 @@ class AttentionPlaces(NamedTuple):
 
 
 @inlined
-def _head_places(at: Any, d_model: int, n_head: int, h: int, start: int, n: int, stride: int) -> HeadPlaces:
+def head_places(at: Any, d_model: int, n_head: int, h: int, start: int, n: int, stride: int) -> HeadPlaces:
     """Return the places of head h, for `n` rows from column `start`."""
     d_head = d_model // n_head
     q = at.qkv + h * d_head * stride + start
@@ -81,13 +81,13 @@ def attend_tile(x: Any, at: Any, d_model: int, n_head: int, steps: Any, p: Any) 
             longest = plan_rounds(offsets, b, end, False, rounds)
         start, n = offsets[b] - steps.row, offsets[end] - offsets[b]
         for h in range(n_head):
-            head = _head_places(at, d_model, n_head, h, start, n, steps.stride)
+            head = head_places(at, d_model, n_head, h, start, n, steps.stride)
             if longest > 0:
                 attend_short(x, head, rounds, longest, p)
                 continue
             for i in range(0, n, LANES):
                 shift = _scores(x, head, i, p) * factor
-                total = _weighted_values(x, head, i, p, factor, shift)
+                total = weighted_values(x, head, i, p, factor, shift)
                 if head.logs >= 0:
                     store(x, head.logs + i, shift + log(total) * splat(_LOG2_E))
         b = end
@@ -105,7 +105,7 @@ def _scores(x: Any, head: Any, i: int, p: Any) -> Any:
 
 
 @inlined
-def _weighted_values(x: Any, head: Any, i: int, p: Any, factor: Any, shift: Any) -> Any:
+def weighted_values(x: Any, head: Any, i: int, p: Any, factor: Any, shift: Any) -> Any:
     """Write the means of all values for 16 queries from `i`, weighted by 2 ** (factor p - shift); return the
     weights' sum."""
     v, o, n, stride, d_head = head.v, head.o + i, head.n, head.stride, head.d_head
@@ -143,7 +143,7 @@ def attend_tile_backward(
             longest = plan_rounds(offsets, b, end, True, rounds)
         start, n = offsets[b] - steps.row, offsets[end] - offsets[b]
         for h in range(n_head):
-            head = _head_places(at, d_model, n_head, h, start, n, stride)
+            head = head_places(at, d_model, n_head, h, start, n, stride)
             own = h * head.d_head * stride + start
             dq = d_qkv + own
             gradients = HeadGradientPlaces(dq, dq + d_model * stride, dq + 2 * d_model * stride, d_out + own)

@@ -118,12 +118,15 @@ def _shuffle(builder: Any, a: Any, b: Any, lanes: Sequence[int]) -> Any:
 
 
 def transpose_vectors(builder: Any, rows: list[Any]) -> list[Any]:
-    """Return 16 vectors as the columns of the same 16 × 16 block, by four rounds of swapping halves."""
-    for distance in (8, 4, 2, 1):
+    """Return 16 vectors as the columns of the same 16 × 16 block, by four rounds of swapping halves.
+
+    8 vectors: as the columns of two 8 × 8 blocks side by side; 4 vectors: of four 4 × 4 blocks.
+    """
+    for distance in [d for d in (8, 4, 2, 1) if d < len(rows)]:
         low = [i if not i & distance else LANES + i - distance for i in range(LANES)]
         high = [i + distance if not i & distance else LANES + i for i in range(LANES)]
         swapped = list(rows)
-        for r in range(LANES):
+        for r in range(len(rows)):
             if not r & distance:
                 swapped[r] = _shuffle(builder, rows[r], rows[r + distance], low)
                 swapped[r + distance] = _shuffle(builder, rows[r], rows[r + distance], high)
@@ -319,6 +322,7 @@ minimum = _lanewise(_emit_minimum, 2)  # the smaller of two; a NaN in the first 
 where_positive = _lanewise(_emit_where_positive, 2)  # the second where the first is above 0, else 0
 square_root = _lanewise(_llvm("sqrt"), 1)
 floor = _lanewise(_llvm("floor"), 1)
+rounded = _lanewise(_llvm("rint"), 1)  # to the nearest whole number, halves to the even one
 exponent = _lanewise(_emit_exponent, 1)  # n of a positive x = m 2 ** n, with m in [√½, √2)
 mantissa = _lanewise(_emit_mantissa, 1)  # its m
 power_of_two = _lanewise(_emit_power_of_two, 1)  # 2 ** n for a whole n in [-126, 127]
