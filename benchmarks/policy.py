@@ -1,12 +1,14 @@
 """RogueNet's engines: acting and training over steps of different lengths.
 
     python benchmarks/policy.py [--quick] [--json PATH] [--repeats 9] [--threads 1] [--networks d16 d64]
+        [--relative]
 
 A whole network: 5 entity types of 50 features, one actor per step with 15 choices, a value. "act": `act` on
 64 steps; "train": `evaluate`, a loss and backward on 2048 steps, without the optimizer. "learner" is the
 same with PPO's loss, as the trainer does it: without torch's autograd. "groups" is the torch engine
 without its attention kernel, as on a GPU. Lengths: "geom n" are skewed with mean n (up to 8 n), "unif n"
-uniform from 1 to 2 n - 1.
+uniform from 1 to 2 n - 1. `--relative`: the networks have relative positions, in a grid of 11 x 11 offsets,
+for which torch has no attention kernel.
 
 The paths take turns in random order, each after an untimed run of its own; medians of processor time on one
 thread, of wall time on more.
@@ -52,6 +54,9 @@ LENGTHS = {
 }
 
 NUM_TYPES, NUM_FEATURES, NUM_CHOICES = 5, 50, 15
+
+#: Relative positions of entities that stand within a few cells.
+RELATIVE = {"position": ["f0", "f1"], "extent": [5, 5], "scale": 0.5}
 
 
 @dataclass(frozen=True)
@@ -141,15 +146,20 @@ def milliseconds(
     return {name: 1e3 * each for name, each in median_times(runs, repeats, seconds, clock=clock).items()}
 
 
-def measure_row(network: str, lengths: str, mode: str, repeats: int, seconds: float = math.inf) -> Row:
+def measure_row(
+    network: str, lengths: str, mode: str, repeats: int, seconds: float = math.inf, relative: bool = False
+) -> Row:
     space, batch = make_batch(lengths, 64 if mode == "act" else 2048)
     width, layers, heads = NETWORKS[network]
+    options: dict[str, Any] = {"relative_position": RELATIVE} if relative else {}
     runs = {}
     for path in PATHS:
-        if path == "learner" and mode == "act":
+        if (path == "learner" and mode == "act") or (path == "groups" and relative):
             continue
         engine = "fused" if path in ("fused", "learner") else "torch"
-        net = RogueNet(space, space.actions, d_model=width, n_layer=layers, n_head=heads, engine=engine)
+        net = RogueNet(
+            space, space.actions, d_model=width, n_layer=layers, n_head=heads, engine=engine, **options
+        )
         net.update_normalization(batch)
         runs[path] = make_learner_run(net, batch) if path == "learner" else make_run(net, batch, mode)
         if path == "groups":
@@ -182,6 +192,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=9, help="timings per path and case")
     parser.add_argument("--threads", type=int, default=1, help="threads of torch and of the kernels")
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
+    parser.add_argument("--relative", action="store_true", help="networks with relative positions")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     if has_written_rows(options, bench_rows):
@@ -195,9 +206,14 @@ def main() -> None:
     for network in ["d16"] if options.quick else options.networks:
         for lengths in ("geom 6", "geom 10") if options.quick else LENGTHS[network]:
             for mode in ("act", "train"):
-                rows.append(measure_row(network, lengths, mode, repeats))
+                rows.append(measure_row(network, lengths, mode, repeats, relative=options.relative))
                 print(show(rows[-1]), flush=True)
-    report = {"machine": machine, "threads": options.threads, "repeats": repeats}
+    report = {
+        "machine": machine,
+        "threads": options.threads,
+        "repeats": repeats,
+        "relative": options.relative,
+    }
     write_json(options.json, {**report, "rows": [vars(row) for row in rows]})
 
 
