@@ -9,6 +9,7 @@ Start with `fused_network.py`, and read from there down:
       fused_encoder.py        embedding and blocks of one encoder
         embedding_kernels.py    features -> rows
         block_kernels.py        rows -> rows, layer by layer
+        folding.py              layer norms as parts of the maps behind them
           attention/              self-attention within each step, with relative positions or without
           relative_gate.py        factors of relative values
         relative_parameters.py  where rows are, and the tables that relative positions select from

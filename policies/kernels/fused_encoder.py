@@ -20,11 +20,10 @@ from .block_kernels import (
     block_scratch,
     blocks_backward,
     blocks_forward,
-    fold,
     kept_size,
-    unfold,
 )
 from .embedding_kernels import TypeTable, embed_types, embed_types_backward, embedding_scratch
+from .folding import fold, unfold
 from .gather_kernels import address
 from .parallel import recycled, workspace
 from .parameter_layout import Layout
