@@ -17,6 +17,8 @@ _FUSED_OPTIONS = {
     *("dropout", "embedding_dropout", "residual_dropout", "attention_dropout"),  # none in acting
     *("engine", "attention"),
 }
+#: Kernels count the lines of tables in float32.
+_MAX_LINES = 1 << 24
 _FUSED_ACTIONS = (Categorical, Continuous, MultiCategorical, SelectEntity)
 
 
@@ -25,7 +27,7 @@ def fused_limit(settings: RogueNetConfig, space: EntitySpace) -> str | None:
     for option in fields(settings):
         if option.name not in _FUSED_OPTIONS and getattr(settings, option.name) != option.default:
             return f"{option.name} has no fused kernels"
-    limit = _relative_limit(settings.relative_position)
+    limit = _relative_limit(settings.relative_position, len(space.entities) + 1)
     if limit is not None:
         return limit
     for name, action in space.actions.items():
@@ -37,12 +39,14 @@ def fused_limit(settings: RogueNetConfig, space: EntitySpace) -> str | None:
     return None
 
 
-def _relative_limit(config: RelativePosition | None) -> str | None:
+def _relative_limit(config: RelativePosition | None, types: int) -> str | None:
     """Return which option of relative positions has no fused kernels; None if all have.
 
     Angles and distances round to buckets elsewhere than torch's, by the last bit of arctangents and roots.
     """
     if config is not None:
+        if config.num_buckets * types >= _MAX_LINES:
+            return f"relative_position: {config.num_buckets} buckets are too many for the fused kernels"
         for option in ("radial", "distance", "key_projection", "value_projection"):
             if getattr(config, option):
                 return f"relative_position: {option} has no fused kernels"

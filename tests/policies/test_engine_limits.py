@@ -29,6 +29,22 @@ def test_an_option_that_is_not_listed_has_no_kernels() -> None:
     assert limit is not None and "activation" in limit
 
 
+@pytest.mark.parametrize(
+    ("options", "fact"),
+    [
+        ({"extent": [5]}, None),
+        ({"extent": [1 << 22]}, str(2**23 + 1)),
+        ({"extent": [5], "distance": True}, "distance"),
+        ({"extent": [5], "key_projection": True}, "key_projection"),
+        ({"extent": [5], "value_projection": True}, "value_projection"),
+        ({"extent": [5, 2], "position": ["x", "y"], "radial": True, "distance": True}, "radial"),
+    ],
+)
+def test_a_grid_of_offsets_has_kernels(options: dict[str, Any], fact: str | None) -> None:
+    limit = fused_limit(RogueNetConfig(relative_position={"position": ["x"], **options}), SPACE)
+    assert limit is None if fact is None else limit is not None and fact in limit
+
+
 def test_a_kind_of_action_that_is_not_listed_has_no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     class Slider(ActionSpace):
         """As if somebody had added a kind."""
