@@ -13,6 +13,7 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
+from entitize.adapters.microrts import find_map
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 EXAMPLES = CHECKOUT / "examples"
@@ -60,6 +61,26 @@ def test_one_network_learns_from_two(tmp_path: Path, more: tuple[str, ...]) -> N
     options = ("--start", kept / "clone", "--expert", kept / "ppo", "--steps", 60, "--epochs", 1)
     assert "round_2" in run("one_from_two.py", tmp_path, *options, *more, "--rounds", 2)
     assert (tmp_path / "plays_2" / "dataset.json").exists()
+
+
+def test_variants_of_maps_look_the_same_to_both_players(tmp_path: Path) -> None:
+    pytest.importorskip("gym_microrts")
+    names = ["basesWorkers8x8A", "NoWhereToRun9x8", "basesWorkers16x16C"]
+    printed = run("microrts_map_variants.py", tmp_path, "--maps", *names, "--variants", 5, "--seed", 2)
+    files = printed.split()
+    assert [Path(file).stem for file in files[:4]] == [f"{name}-0" for name in names] + [f"{names[0]}-1"]
+    sizes = set()
+    for file in files:
+        size = find_map(file).size
+        sizes.add(size)
+        options: dict[str, Any] = {"opponents": "passiveAI", "perspective": "player", "side": [0, 1]}
+        with ez.make_vec(f"MicroRTS/{file}", num_envs=2, **options) as venv:
+            batch, _ = venv.reset(seed=1)
+        for entities in batch.entities.values():
+            first, second = (units[np.lexsort(units.T)] for units in entities)
+            np.testing.assert_array_equal(first, second)
+        assert len(batch.entities["Own"][0]) == len(batch.entities["Enemy"][0]) > 0
+    assert {"8x8", "9x8", "16x16"} < sizes and len(sizes) > 8
 
 
 def test_hunting_begins_in_late_states_and_rewards_coming_near(
