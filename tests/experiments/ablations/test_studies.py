@@ -34,11 +34,7 @@ Run = Callable[..., tuple[int, str, str]]
 VARIANTS = [(name, variant) for name, study in read_studies().items() for variant in study.variants]
 GAMES_OF = [(name, game) for name, study in read_studies().items() for game in study.games]
 #: Networks that the fused kernels don't compute.
-IN_TORCH = {
-    *(("pooling", variant) for variant in ("mean", "max", "mean_and_max")),
-    ("relative_positions", "attention"),
-    ("relative_attention", "attention"),
-}
+IN_TORCH = {("pooling", variant) for variant in ("mean", "max", "mean_and_max")}
 
 
 def small(config: TrainConfig) -> TrainConfig:
