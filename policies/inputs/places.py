@@ -1,4 +1,4 @@
-"""Where the rows of a batch are, for relative positions.
+"""Positions, headings and types of the rows of a batch, for relative positions.
 
 Shape alphabet: N rows, P position features.
 """

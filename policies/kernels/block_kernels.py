@@ -149,8 +149,10 @@ def block_scratch(shape: BlocksShape, capacity: int, relative: bool) -> int:
     """Return the numbers of scratch memory: x, dx, 5 d lines, a layer, p, ds with the means, and what
     attention with `relative` positions needs."""
     d_head = shape.d // shape.n_head
-    lines = 7 * shape.d + int(_layer_lines(shape)) + 2 * LANES + 1 + int(gate_lines(shape.d, d_head))
-    return lines * (capacity + LANES) + (pair_scratch(d_head, capacity) if relative else 0)
+    lines, pairs = 7 * shape.d + int(_layer_lines(shape)) + 2 * LANES + 1, 0
+    if relative:
+        lines, pairs = lines + int(gate_lines(shape.d, d_head)), pair_scratch(d_head, capacity)
+    return lines * (capacity + LANES) + pairs
 
 
 @kernel

@@ -218,6 +218,15 @@ def test_relative_positions_in_steps_of_all_lengths(n_head: int) -> None:
     assert_alike(fused, exact, batch, exact.act(batch, np.random.default_rng(0)).raw)
 
 
+@pytest.mark.parametrize("scale", [0.1, 0.3, 0.7])
+def test_offsets_between_two_buckets_fall_where_they_do_in_torch(scale: float) -> None:
+    batch = placed_steps(1)
+    batch.entities["Unit"].values[:, :2] *= np.float32(scale / 2)  # many offsets are half a bucket
+    places = {"position": ["x", "y"], "extent": [6, 6], "scale": scale}
+    fused, _ = make_nets(PLACED, batch, d_model=16, relative_position=places)
+    np.testing.assert_allclose(fused.value(batch), in_torch(fused).value(batch), rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("step", [2, 4, 6])
 def test_a_broken_number_of_a_unit_with_a_place_breaks_its_own_step_only(step: int) -> None:
     batch = placed_steps(0)

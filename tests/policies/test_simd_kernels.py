@@ -30,6 +30,7 @@ from entitize.policies.kernels.tiles.simd import (
     maximum,
     minimum,
     permuted,
+    quotient,
     rounded,
     splat,
     square_root,
@@ -118,12 +119,13 @@ def _functions(x, out):
         store(out[5], i, (v + v) * v / (v - splat(np.float32(1000.0))))
         store(out[6], i, where_positive(v, v + v))
         store(out[7], i, rounded(v))
+        store(out[8], i, quotient(v, splat(np.float32(0.3))))
 
 
 def test_functions_of_vectors_are_those_of_their_lanes():
     x = np.linspace(-30, 30, 64 * LANES).astype(np.float32)
     x[:6] = -2.5, -1.5, -0.5, 0.5, 1.5, 2.5
-    out = np.empty((8, x.size), np.float32)
+    out = np.empty((9, x.size), np.float32)
     _functions(x, out)
     exact = x.astype(np.float64)
     np.testing.assert_allclose(out[0], np.exp(exact), rtol=3e-7)
@@ -134,6 +136,7 @@ def test_functions_of_vectors_are_those_of_their_lanes():
     np.testing.assert_allclose(out[5], 2 * exact**2 / (exact - 1000), rtol=1e-6)
     np.testing.assert_array_equal(out[6], np.where(x > 0, 2 * x, 0))
     np.testing.assert_array_equal(out[7], np.rint(x))
+    np.testing.assert_array_equal(out[8], x / np.float32(0.3))
 
 
 @njit
@@ -154,15 +157,15 @@ def test_logarithms_of_numbers_at_an_address():
 
 def test_memory_of_another_kind_is_refused():
     with pytest.raises(TypingError):
-        _functions(np.zeros(LANES), np.zeros((8, LANES)))
+        _functions(np.zeros(LANES), np.zeros((9, LANES)))
     with pytest.raises(TypingError):
-        _functions(np.zeros(2 * LANES, np.float32)[::2], np.zeros((8, LANES), np.float32))
+        _functions(np.zeros(2 * LANES, np.float32)[::2], np.zeros((9, LANES), np.float32))
 
 
 def test_exp_is_bounded_and_nan_stays_nan():
     x = np.full(LANES, np.nan, np.float32)
     x[:4] = [-1000, 1000, -np.inf, 0]
-    out = np.empty((8, LANES), np.float32)
+    out = np.empty((9, LANES), np.float32)
     _functions(x, out)
     np.testing.assert_allclose(out[0, :4], [np.exp(-87), np.exp(88), np.exp(-87), 1], rtol=1e-6)
     assert np.isnan(out[:6, 4:]).all()

@@ -35,6 +35,7 @@ from ..tiles.simd import (
     load,
     maximum,
     minimum,
+    quotient,
     rounded,
     smaller,
     splat,
@@ -120,7 +121,8 @@ def _find_lines(relative: Any, row: int, n: int, i: int, real: Any, lines: Any) 
                 at = axis * rows
                 offset = load(relative.position, at + row + i) - splat(relative.position[at + j])
                 # In this order a NaN becomes a number of a line too.
-                cell = rounded(minimum(maximum(splat(_ZERO) - extent, offset / scale), extent))
+                scaled = maximum(splat(_ZERO) - extent, quotient(offset, scale))
+                cell = rounded(minimum(scaled, extent))
                 line = line + (cell + extent) * splat(np.float32(width))
                 width *= 2 * relative.extent[axis] + 1
             line = where_positive(known, line)

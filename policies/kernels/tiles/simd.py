@@ -322,6 +322,7 @@ minimum = _lanewise(_emit_minimum, 2)  # the smaller of two; a NaN in the first 
 where_positive = _lanewise(_emit_where_positive, 2)  # the second where the first is above 0, else 0
 square_root = _lanewise(_llvm("sqrt"), 1)
 floor = _lanewise(_llvm("floor"), 1)
+quotient = _lanewise(lambda builder, a, b: builder.fdiv(a, b), 2)  # exact; a / b may be a times 1 / b
 rounded = _lanewise(_llvm("rint"), 1)  # to the nearest whole number, halves to the even one
 exponent = _lanewise(_emit_exponent, 1)  # n of a positive x = m 2 ** n, with m in [√½, √2)
 mantissa = _lanewise(_emit_mantissa, 1)  # its m
