@@ -12,53 +12,18 @@ import numpy as np
 import pytest
 import torch
 from entitize.datasets import DatasetError, DatasetWriter, EntityDataset, Steps
-from entitize.envs import ActionMask, EntityBatch, batch_observations, sample_actions
+from entitize.envs import batch_observations, sample_actions
 from entitize.policies import CheckpointError
 from entitize.ragged import RaggedArray
 from entitize.trainers.cloning import Demonstrations, FusedCloningLearner, TorchCloningLearner
 
 from facts import raises
-
-SPACE = ez.EntitySpace(
-    {"Unit": ["x", "y"], "Mine": ["x"]},
-    ez.EntityActionSpace(
-        {
-            "Move": ez.Categorical(["up", "down", "wait"]),
-            "Attack": ez.SelectEntity(),
-            "Order": ez.MultiCategorical({"kind": ["wait", "go"], "where": 4}, uses={"go": ["where"]}),
-            "Push": ez.Continuous([-1.0, 0.0], [1.0, 5.0]),
-            "End": ez.GlobalCategorical(2),
-        }
-    ),
-    ["time"],
-)
-
-
-def random_dataset(path: Path, count: int = 60, seed: int = 0, scale: float = 1.0) -> EntityDataset:
-    rng = np.random.default_rng(seed)
-    SPACE.seed(seed)
-    batch = batch_observations(SPACE, [SPACE.sample() for _ in range(count)])
-    ends = np.arange(count) % 5 == 4
-    steps = Steps(
-        batch,
-        sample_actions(SPACE.actions, batch, rng),
-        lane=np.zeros(count, np.int32),
-        episode=np.arange(count) // 5,
-        step=(np.arange(count) % 5).astype(np.int32),
-        reward=(scale * rng.normal(size=count)).astype(np.float32),
-        terminated=ends,
-        truncated=np.zeros(count, bool),
-        final=np.zeros(count, bool),
-        inactive=np.zeros(count, bool),
-    )
-    with DatasetWriter(path, SPACE) as writer:
-        writer.append(steps)
-    return EntityDataset(path)
+from recorded_steps import DECISIONS, random_dataset
 
 
 def exact_loss(net: ez.RogueNet, found: Any, config: ez.BehaviorCloningConfig) -> torch.Tensor:
     """The loss in float64, actor by actor, as the docstring defines it."""
-    exact = ez.RogueNet(SPACE, SPACE.actions, **{**net.config, "engine": "torch"}).double()
+    exact = ez.RogueNet(DECISIONS, DECISIONS.actions, **{**net.config, "engine": "torch"}).double()
     exact.load_state_dict(net.state_dict())
     exact.zero_grad()
     evaluation = exact.evaluate(found.observations, net.as_raw(found.actions))
@@ -79,7 +44,7 @@ def exact_loss(net: ez.RogueNet, found: Any, config: ez.BehaviorCloningConfig) -
 def test_gradients_are_those_of_float64(engine: str, separate: bool, tmp_path: Path) -> None:
     torch.manual_seed(1)
     options: dict[str, Any] = {"d_model": 8, "n_layer": 2, "n_head": 2, "separate_value_net": separate}
-    net = ez.RogueNet(SPACE, SPACE.actions, engine=engine, **options)
+    net = ez.RogueNet(DECISIONS, DECISIONS.actions, engine=engine, **options)
     with torch.no_grad():
         for parameter in net.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
@@ -153,34 +118,15 @@ def test_held_out_episodes_are_whole_and_not_learned_from(plays: Path) -> None:
     assert len(parts.learned) + len(parts.held_out) == len(dataset.decisions)
 
 
-def test_returns_are_discounted_to_the_end_of_the_episode(tmp_path: Path) -> None:
-    dataset = random_dataset(tmp_path / "plays", 15)
-    found = Demonstrations(dataset, held_out=0.0, gamma=0.5).gather(np.arange(15))
-    rewards = dataset.column("reward").reshape(3, 5).astype(np.float64)
-    expected = [[sum(r[t + k] * 0.5**k for k in range(5 - t)) for t in range(5)] for r in rewards]
-    np.testing.assert_allclose(found.returns.reshape(3, 5), expected, rtol=1e-5)
-
-
-def test_rewards_that_come_while_a_lane_is_inactive_are_not_discounted(tmp_path: Path) -> None:
-    dataset = random_dataset(tmp_path / "plays", 15)
-    steps = dataset.gather(np.arange(5))
-    steps.inactive[[1, 2, 4]] = True
-    writer = ez.datasets.DatasetWriter(tmp_path / "waiting", SPACE)
-    writer.append(steps)
-    writer.close()
-    demonstrations = Demonstrations(EntityDataset(tmp_path / "waiting"), held_out=0.0, gamma=0.5)
-    first, second = steps.reward[:3].sum(), steps.reward[3:].sum()
-    returns = demonstrations.gather([0, 3]).returns
-    np.testing.assert_allclose(returns, [first + 0.5 * second, second], rtol=1e-5)
-
-
 @pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
 def test_errors_of_values_count_in_units_of_the_variance_of_returns(scale: float, tmp_path: Path) -> None:
     dataset = random_dataset(tmp_path / "plays", scale=scale)
     rewards = dataset.column("reward").reshape(-1, 5).astype(np.float64)
     returns = [[sum(r[t + k] * 0.5**k for k in range(5 - t)) for t in range(5)] for r in rewards]
     config = ez.BehaviorCloningConfig(epochs=1, held_out=0.5, vf_coef=0.3, gamma=0.5)
-    trainer = ez.BehaviorCloning(ez.RogueNet(SPACE, SPACE.actions, d_model=8, n_layer=1), dataset, config)
+    trainer = ez.BehaviorCloning(
+        ez.RogueNet(DECISIONS, DECISIONS.actions, d_model=8, n_layer=1), dataset, config
+    )
     learned, losses = trainer.demonstrations.learned, trainer.train()
     scaled = losses["losses/value_loss"] / np.var(np.ravel(returns)[learned])
     assert losses["losses/loss"] + losses["losses/log_likelihood"] == pytest.approx(0.3 * scaled, rel=1e-4)
@@ -270,9 +216,9 @@ def test_an_epoch_that_is_interrupted_is_undone(plays: Path) -> None:
 
 def test_a_policy_that_reads_a_wider_space_is_cloned(tmp_path: Path) -> None:
     dataset = random_dataset(tmp_path / "plays")
-    narrow = ez.EntitySpace({"Unit": ["y"], "Mine": ["x"]}, SPACE.actions, ["time"])
+    narrow = ez.EntitySpace({"Unit": ["y"], "Mine": ["x"]}, DECISIONS.actions, ["time"])
     nets = [
-        ez.RogueNet(narrow, SPACE.actions, d_model=8, n_layer=1, engine=engine)
+        ez.RogueNet(narrow, DECISIONS.actions, d_model=8, n_layer=1, engine=engine)
         for engine in ("auto", "torch")
     ]
     nets[1].load_state_dict(nets[0].state_dict())
@@ -280,7 +226,7 @@ def test_a_policy_that_reads_a_wider_space_is_cloned(tmp_path: Path) -> None:
     for net in nets:
         with raises(DatasetError, "Unit"):
             ez.BehaviorCloning(net, dataset, config)
-        net.adapt_to(SPACE)
+        net.adapt_to(DECISIONS)
     losses = [ez.BehaviorCloning(net, dataset, config).train() for net in nets]
     assert losses[0]["losses/loss"] == pytest.approx(losses[1]["losses/loss"], rel=1e-4)
 
@@ -323,7 +269,7 @@ def test_the_learning_rate_falls_to_0_and_gradients_are_clipped(engine: str, tmp
     dataset = random_dataset(tmp_path / "plays")
     options: dict[str, Any] = {"epochs": 3, "minibatch_size": 15, "held_out": 0.0, "learning_rate": 0.5}
     for anneal in (True, False):
-        net = ez.RogueNet(SPACE, SPACE.actions, d_model=8, n_layer=1, engine=engine)
+        net = ez.RogueNet(DECISIONS, DECISIONS.actions, d_model=8, n_layer=1, engine=engine)
         config = ez.BehaviorCloningConfig(**options, anneal_lr=anneal, max_grad_norm=0.01)
         trainer = ez.BehaviorCloning(net, dataset, config)
         trainer.optimizer = watched = Watched(net.parameters(), lr=0.5)
@@ -335,7 +281,7 @@ def test_the_learning_rate_falls_to_0_and_gradients_are_clipped(engine: str, tmp
 
 def test_held_out_errors_are_distances_of_means(tmp_path: Path) -> None:
     dataset = random_dataset(tmp_path / "plays")
-    net = ez.RogueNet(SPACE, SPACE.actions, d_model=8, n_layer=1)
+    net = ez.RogueNet(DECISIONS, DECISIONS.actions, d_model=8, n_layer=1)
     config = ez.BehaviorCloningConfig(epochs=1, held_out=0.5, minibatch_size=7)
     trainer = ez.BehaviorCloning(net, dataset, config)
     metrics = trainer.train()
@@ -391,87 +337,6 @@ def test_a_run_is_loaded_like_any_other(plays: Path, tmp_path: Path) -> None:
     assert chosen == net.act(batch, np.random.default_rng(0), deterministic=True).actions["move"]
     with raises(FileExistsError, tmp_path / "run"):
         ez.BehaviorCloning(net, EntityDataset(plays), config, tmp_path / "run")
-
-
-def test_actions_that_masks_forbid_are_counted_and_may_be_dropped(tmp_path: Path) -> None:
-    space = ez.EntitySpace({"A": ["x"]}, ez.EntityActionSpace({"Go": ez.Categorical(["l", "r"])}))
-    count = 10
-    batch = batch_observations(
-        space,
-        [
-            {
-                "entities": {"A": np.ones((1, 1), np.float32)},
-                "actions": {"Go": {"actors": np.array([0]), "mask": np.array([[1, step % 2]], np.int8)}},
-            }
-            for step in range(count)
-        ],
-    )
-    ones, no = np.ones(count, bool), np.zeros(count, bool)
-    chosen = RaggedArray.from_lengths(np.ones(count, np.int64), np.ones(count, np.int64))
-    with DatasetWriter(tmp_path / "plays", space) as writer:
-        writer.append(
-            Steps(
-                batch,
-                {"Go": chosen},
-                lane=np.zeros(count, np.int32),
-                episode=np.arange(count),
-                step=np.zeros(count, np.int32),
-                reward=np.zeros(count, np.float32),
-                terminated=ones,
-                truncated=no,
-                final=no,
-                inactive=no,
-            )
-        )
-    dataset = EntityDataset(tmp_path / "plays")
-    steps = dataset.gather(np.arange(count))
-    twice = RaggedArray.from_lengths(np.ones(count + 1, np.int64), 1 + (np.arange(count) == 1))
-    with DatasetWriter(tmp_path / "twice", space) as writer:  # step 1 has a choice too many
-        writer.append(replace(steps, actions={"Go": twice}))
-    others = Demonstrations(EntityDataset(tmp_path / "twice"), illegal="drop", held_out=0.0)
-    assert others.dropped == {"Go": 6} and others.learned.tolist() == [3, 5, 7, 9]
-    with raises(DatasetError, 5, "'Go'", "illegal='drop'"):
-        Demonstrations(dataset)
-    parts = Demonstrations(dataset, illegal="drop", held_out=0.0)
-    assert parts.dropped == {"Go": 5}
-    assert parts.learned.tolist() == [1, 3, 5, 7, 9]
-
-
-@pytest.mark.parametrize("name", ["Move", "Attack", "Order", "End"])
-def test_actors_that_may_do_nothing_are_illegal(name: str, tmp_path: Path) -> None:
-    """A choice of 0 looks like the first allowed one where none is."""
-    dataset = random_dataset(tmp_path / "plays")
-    steps = dataset.gather(np.arange(len(dataset)))
-    part, chosen = steps.observations.actions[name], steps.actions[name]
-    mask = part.mask.with_values(part.mask.values.copy())
-    rows = np.flatnonzero(part.actors.lengths)[2:5]
-    for row in rows[1:]:  # for `Attack` the choice has to be an entity that was there to be selected
-        mask[row][:] = False
-    choices = chosen.with_values(chosen.values.copy())
-    for row in rows[1:]:
-        choices[row][:] = part.actees[row][0] if part.actees is not None else 0
-    actions = {**steps.observations.actions, name: ActionMask(part.actors, mask, part.actees)}
-    observations = EntityBatch(steps.observations.entities, steps.observations.globals, actions)
-    with DatasetWriter(tmp_path / "broken", SPACE) as writer:
-        writer.append(replace(steps, observations=observations, actions={**steps.actions, name: choices}))
-    broken = EntityDataset(tmp_path / "broken")
-    first = int(rows[1])
-    facts = (
-        str(broken.path),
-        f"2 of '{name}'",
-        f"step {first % 5} of episode {first // 5}",
-        "illegal='drop'",
-    )
-    with raises(DatasetError, *facts):
-        Demonstrations(broken)
-    usable = Demonstrations(broken, illegal="drop", held_out=0.0)
-    assert usable.dropped == {name: 2}
-    whole = Demonstrations(dataset, held_out=0.0)
-    assert usable.learned.tolist() == [row for row in whole.learned.tolist() if row not in rows[1:]]
-    net = ez.RogueNet(SPACE, SPACE.actions, d_model=8, n_layer=1, n_head=1)
-    minibatch = usable.gather(usable.learned)
-    log_probs = net.evaluate(minibatch.observations, minibatch.actions).log_probs
-    assert all(bool(values.isfinite().all()) for values in log_probs.values())
 
 
 def test_actions_without_actors_are_not_learned(tmp_path: Path) -> None:
@@ -551,7 +416,7 @@ def test_wrong_calls_are_named(plays: Path, tmp_path: Path) -> None:
 def test_a_trained_policy_keeps_its_input_statistics(tmp_path: Path) -> None:
     dataset = random_dataset(tmp_path / "plays")
     config = ez.BehaviorCloningConfig(epochs=1, minibatch_size=20)
-    net = ez.RogueNet(SPACE, SPACE.actions, d_model=8, n_layer=1)
+    net = ez.RogueNet(DECISIONS, DECISIONS.actions, d_model=8, n_layer=1)
     trainer = ez.BehaviorCloning(net, dataset, config)
     trainer.train()
     learned = dataset.gather(trainer.demonstrations.learned).observations
@@ -567,10 +432,10 @@ def test_the_accuracy_of_a_conditional_action_is_of_the_components_in_use(tmp_pa
     steps = random_dataset(tmp_path / "plays", 200).gather(np.arange(200))
     order = steps.actions["Order"]
     values = np.where(order.values[:, :1] == 0, [0, 3], order.values)  # "wait" does not use "where"
-    with DatasetWriter(tmp_path / "others", SPACE) as writer:
+    with DatasetWriter(tmp_path / "others", DECISIONS) as writer:
         writer.append(replace(steps, actions={**steps.actions, "Order": order.with_values(values)}))
     torch.manual_seed(0)
-    net = ez.RogueNet(SPACE, SPACE.actions, d_model=8, n_layer=1)
+    net = ez.RogueNet(DECISIONS, DECISIONS.actions, d_model=8, n_layer=1)
     accuracies = [
         ez.BehaviorCloning(net, EntityDataset(tmp_path / name)).evaluate()["held_out/accuracy/Order"]
         for name in ("plays", "others")
@@ -589,12 +454,12 @@ def test_masked_components_that_a_kind_does_not_use_are_learned_as_allowed_ones(
     assert barred.any() and (order.values[barred, 1] == 0).all()
     first = order.values.copy()
     first[barred, 1] = part.mask.values[barred, 2:].argmax(1)
-    with DatasetWriter(tmp_path / "allowed", SPACE) as writer:
+    with DatasetWriter(tmp_path / "allowed", DECISIONS) as writer:
         writer.append(replace(steps, actions={**steps.actions, "Order": order.with_values(first)}))
     found = []
     for name in ("plays", "allowed"):
         torch.manual_seed(0)
-        net = ez.RogueNet(SPACE, SPACE.actions, d_model=8, n_layer=1, composite="all", engine=engine)
+        net = ez.RogueNet(DECISIONS, DECISIONS.actions, d_model=8, n_layer=1, composite="all", engine=engine)
         config = ez.BehaviorCloningConfig(epochs=1, minibatch_size=50)
         found.append(ez.BehaviorCloning(net, EntityDataset(tmp_path / name), config).train())
     assert found[0]["held_out/log_likelihood"] == found[1]["held_out/log_likelihood"]

@@ -92,7 +92,7 @@ class BehaviorCloning(OwnsOptimizer):
         self.config: BehaviorCloningConfig = config
         self.callbacks = checked_callbacks(callbacks)
         self.demonstrations = Demonstrations(
-            dataset, config.held_out, config.gamma, config.illegal, config.seed
+            dataset, config.held_out, config.gamma, config.illegal, config.seed, config.min_return
         )
         self.device = place(policy, config.device)
         optimizer = make_optimizer(policy.parameters(), config, self.device)

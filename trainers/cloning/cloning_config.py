@@ -35,6 +35,8 @@ class BehaviorCloningConfig:
     """Stop after so many epochs without a better likelihood of held-out steps; None: never."""
     held_out: float = 0.1
     """Share of the episodes that is held out: not learned from, but evaluated after each epoch."""
+    min_return: float | None = None
+    """Learn only from episodes with at least this total reward, and hold out only such; None: from all."""
     minibatch_size: int = 2048
     """Steps per gradient step."""
     learning_rate: float = 0.003

@@ -47,6 +47,8 @@ class Demonstrations:
         gamma: the discount of `Demonstration.returns`.
         illegal: "raise", or "drop" the steps with an action that the mask forbids.
         seed: chooses the held-out episodes.
+        min_return: the least total reward of an episode to learn from or to hold out; None: any. An episode
+            that the recording cut off counts with the rewards that it has.
 
     Attributes:
         learned, held_out: rows of the dataset to learn from, and to evaluate on.
@@ -54,7 +56,8 @@ class Demonstrations:
         dropped: how many steps had an action that the mask forbids, per action.
 
     Raises:
-        DatasetError: there is no decision in the dataset, or an illegal action that may not be dropped.
+        DatasetError: there is no decision in the dataset, or none in an episode with `min_return`, or an
+            illegal action that may not be dropped.
     """
 
     def __init__(
@@ -64,6 +67,7 @@ class Demonstrations:
         gamma: float = 0.99,
         illegal: Illegal = "raise",
         seed: int = 0,
+        min_return: float | None = None,
     ) -> None:
         self.dataset = dataset
         legal, self.dropped = _legal_rows(dataset)
@@ -77,6 +81,8 @@ class Demonstrations:
         rows = dataset.decisions[legal[dataset.decisions]]
         if not len(rows):
             raise DatasetError(f"{dataset.path}: no step at which an action was chosen")
+        if min_return is not None:
+            rows = _of_good_episodes(dataset, rows, min_return)
         self._returns = _returns(dataset, gamma)
         numbers = dataset.column("episode")[rows]
         episodes = np.random.default_rng(seed).permutation(np.unique(numbers))
@@ -113,6 +119,19 @@ def _acting(steps: Steps) -> EntityBatch:
         if empty.any():
             batch = batch.without_actors(empty, name)
     return batch
+
+
+def _of_good_episodes(dataset: EntityDataset, rows: NDArray[np.int64], least: float) -> NDArray[np.int64]:
+    """Return those of `rows` whose episodes have a total reward of at least `least`."""
+    totals = {episode.number: episode.total_reward for episode in dataset.episodes}
+    best = max(totals.values())
+    if best < least:
+        raise DatasetError(
+            f"{dataset.path}: min_return: expected a total reward that an episode reaches, got {least:g};"
+            f" the best one has {best:g}"
+        )
+    good = [number for number, total in totals.items() if total >= least]
+    return rows[np.isin(dataset.column("episode")[rows], good)]
 
 
 def _legal_rows(dataset: EntityDataset) -> tuple[NDArray[np.bool_], dict[str, int]]:
