@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import gymnasium
 import tyro
 
 from .. import __version__
@@ -58,7 +59,12 @@ def main(arguments: Sequence[str]) -> None:
         title, space, summary = describe_run(chosen.run, chosen.env)
         print(title, describe_space(space), summary, sep="\n\n")
     elif chosen.env is not None:
-        print(_describe(chosen))
+        try:
+            print(_describe(chosen))
+        except UserError as error:
+            if not isinstance(error.__cause__, gymnasium.error.NameNotFound):
+                raise
+            raise UserError(f"{chosen.env} is no run folder (no config.yaml), and {error}") from error
     elif chosen != InfoArguments():
         raise UserError("name the environment that the network is for, e.g. MicroRTS/basesWorkers8x8")
     else:

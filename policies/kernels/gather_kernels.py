@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .tiles.simd import floats_at, kernel, larger
 
 
@@ -55,13 +53,3 @@ def longest_step(offsets: Any) -> int:
     for b in range(len(offsets) - 1):
         longest = larger(longest, offsets[b + 1] - offsets[b])
     return longest
-
-
-@kernel
-def all_finite(rows: Any) -> bool:
-    """Return True if no number of `rows` (n, F) is NaN or infinite."""
-    for i in range(rows.shape[0]):
-        for j in range(rows.shape[1]):
-            if not np.isfinite(rows[i, j]):
-                return False
-    return True

@@ -21,8 +21,8 @@ from ...envs import (
     EntitySpace,
     ObservationError,
 )
+from ...envs.batch.resolve import all_finite
 from ...ragged import RaggedArray
-from ..kernels.gather_kernels import all_finite
 
 _FLOAT, _INT, _FLAG, _BOOL, _BYTE = map(np.dtype, (np.float32, np.int64, np.int8, np.bool_, np.uint8))
 

@@ -480,6 +480,16 @@ def test_info_tells_what_an_environment_shows_and_a_network_costs(entitize: Run)
     assert re.search(r"multiply-adds per step with [\d.]+ Mine, [\d.]+ Robot, 1 Orbital Cannon", out)
 
 
+def test_info_of_a_path_that_is_no_run_says_so(entitize: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for path in (tmp_path / "none", tmp_path / "empty"):
+        code, _, err = entitize("info", path)
+        assert code == 2
+        assert re.search(mentions(path, "run folder", "config.yaml", "environment"), err)
+    code, _, err = entitize("info", "MineSweeper", "--kwargs", "nmine=2")
+    assert code == 2 and "run folder" not in err
+
+
 def test_info_tells_about_a_run(entitize: Run, trained: Path) -> None:
     code, out, _ = entitize("info", "--run", trained)
     assert code == 0

@@ -104,6 +104,20 @@ def test_runs_of_version_0_1_are_read(anonymous_run: Path, tmp_path: Path) -> No
     assert (read.env.id, read.env.num_envs, read.net.d_model, read.ppo.seed) == ("Count", 2, 8, 3)
 
 
+def test_another_environment_has_options_of_its_own(anonymous_run: Path, tmp_path: Path) -> None:
+    config = yaml.safe_load((anonymous_run / "config.yaml").read_text())
+    config["env"] = {"id": "MineSweeper", "num_envs": 6, "kwargs": {"nmines": 4}, "view": {}}
+    config["eval"] = {"episodes": 7, "kwargs": {"nmines": 2}, "vary": {"nrobots": [1, 2]}}
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
+    other = read_run_config(tmp_path, EnvChoice("Count"))
+    assert (other.env.num_envs, other.env.kwargs) == (6, {})
+    assert (other.eval.episodes, other.eval.kwargs, other.eval.vary) == (7, {}, {})
+    for choice in (None, EnvChoice(), EnvChoice("MineSweeper")):
+        same = read_run_config(tmp_path, choice)
+        assert (same.env.kwargs, same.eval.kwargs) == ({"nmines": 4}, {"nmines": 2})
+        assert same.eval.vary == {"nrobots": [1, 2]}
+
+
 def test_a_network_of_ones_own_is_named(entitize: Run, anonymous_run: Path, tmp_path: Path) -> None:
     config = yaml.safe_load((anonymous_run / "config.yaml").read_text())
     config["network"] = "MyNetwork"

@@ -73,6 +73,13 @@ def test_what_is_varied_reaches_the_game(entitize: Run, trained: Path) -> None:
     assert [float(steps) for steps in re.findall(r"│ +3 │ +(\d+) │", out)] == [1, 2]
 
 
+def test_what_is_varied_counts_over_fixed_options(entitize: Run, trained: Path) -> None:
+    words = ("--vary", "max_steps=1,2", "--kwargs", "max_steps=7", "nrobots=1")
+    code, out, _ = entitize("eval", trained, *words, "--levels", "training")
+    assert code == 0
+    assert [float(steps) for steps in re.findall(r"│ +3 │ +(\d+) │", out)] == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
