@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from .match_evaluation import play_jobs as play_jobs
     from .match_plan import MicroRTSEvalArguments as MicroRTSEvalArguments
     from .match_scores import mean_rate_interval as mean_rate_interval
+    from .match_scores import num_distinct as num_distinct
+    from .match_scores import report as report
     from .match_scores import score_all as score_all
     from .matches import Duel as Duel
     from .matches import MatchJob as MatchJob

@@ -115,6 +115,17 @@ def _score(
     )
 
 
+def num_distinct(played: Sequence[PlayedMatches]) -> int:
+    """Return how many games differ in agent, map, bot, side, length or rewards."""
+    return len(
+        {
+            (job.agent, job.map, job.bot, job.side, steps, tuple(rewards))
+            for one, job in ((one, one.job) for one in played)
+            for steps, rewards in zip(one.steps, one.rewards, strict=True)
+        }
+    )
+
+
 def _by_bot(
     played: Sequence[PlayedMatches], numbers: Callable[[PlayedMatches], ArrayLike]
 ) -> list[NDArray[np.float64]]:
@@ -218,6 +229,12 @@ def report(
     notes = [METHODS + ".", *_source_lines(boards)]
     if failures:
         notes.append(f"{len(failures)} games ended as ties because a bot failed; the first: {failures[0]}.")
+    games, distinct = sum(score.games for score in scores if score.bot == EVERY_BOT), num_distinct(played)
+    if distinct < games / 2:
+        notes.append(
+            f"Of {games} games {distinct} differ in length or rewards. The others repeat them, as where"
+            " neither side draws a number: the intervals count all and are too narrow."
+        )
     for note in notes:
         say(console, note)
     markdown = "\n".join([*(table.markdown() for table in (*own, *beside)), *(f"- {note}" for note in notes)])

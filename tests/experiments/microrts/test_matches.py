@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import signal
 from dataclasses import asdict
 from pathlib import Path
@@ -21,14 +22,17 @@ from entitize.experiments.microrts import (
     MatchSettings,
     PlayedMatches,
     mean_rate_interval,
+    num_distinct,
     plan_jobs,
     play_games,
     play_jobs,
+    report,
     score_all,
 )
 from entitize.trainers import bootstrap_interval, wilson_interval
+from rich.console import Console
 
-from facts import raises
+from facts import mentions, raises
 
 BOARD = "basesWorkers8x8"
 SETTINGS = MatchSettings({}, {"max_steps": 40}, seed=7)
@@ -260,3 +264,22 @@ def test_the_mean_length_counts_every_bot_equally() -> None:
 
     scores = {score.bot: score.steps for score in score_all([games("b", [10, 20, 30]), games("c", [100])])}
     assert scores == {"b": 20, "c": 100, "all": 60}
+
+
+def test_games_that_repeat_others_are_told(tmp_path: Path) -> None:
+    same = PlayedMatches(
+        MatchJob("a", BOARD, "b", 0, 0, 4), ["win"] * 4, [10] * 4, [[1.0, 0, 0, 0, 0, 2]] * 4, [], 1.0
+    )
+    longer = PlayedMatches(
+        MatchJob("a", BOARD, "b", 0, 4, 2), ["win"] * 2, [10, 11], [[1.0, 0, 0, 0, 0, 2]] * 2, [], 1.0
+    )
+    others = games_of("c", 1, "wtl", 0)
+    assert num_distinct([same]) == 1
+    assert num_distinct([same, longer]) == 2
+    assert num_distinct([same, longer, others]) == 5
+    for played, is_told in (([same, longer], True), ([same, others], False)):
+        report(tmp_path, score_all(played), {}, played, Console(quiet=True))
+        lines = (tmp_path / "table.md").read_text().splitlines()
+        told = [line for line in lines if "differ in length or rewards" in line]
+        assert len(told) == is_told
+        assert all(re.search(mentions(6, 2), line) for line in told)
