@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from .adapters.padded_id import register as register_padded_id
 from .adapters.registration import register_engines
 from .envs.registration import register_games
-from .lazy import attach
+from .lazy import attach, make_importable
 from .moved_modules import register as register_moved_modules
 from .version import __version__ as __version__
 
@@ -110,6 +110,7 @@ else:
     }
     __getattr__, __dir__, __all__ = attach(__name__, _MOVED)
 
+make_importable(__name__)
 register_moved_modules()
 register_games()
 register_engines()

@@ -16,7 +16,10 @@ import importlib
 import importlib.util
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
 from typing import Any
 
 #: Third-party package -> the extra of this package that installs it.
@@ -91,6 +94,46 @@ def attach(
 
     names = sorted(homes)
     return __getattr__, lambda: names, names
+
+
+def make_importable(package: str) -> None:
+    """Let `import` find the public modules of `package` that are elsewhere: `from entitize.sb3 import …`."""
+    if not any(isinstance(finder, _Namespaces) and finder.package == package for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Namespaces(package))
+
+
+class _Namespaces(MetaPathFinder):
+    """Of `sys.meta_path`. It comes first: files below a namespace would be loaded a second time."""
+
+    def __init__(self, package: str) -> None:
+        self.package = package
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        parent, _, name = fullname.rpartition(".")
+        if parent.partition(".")[0] != self.package:
+            return None
+        package = sys.modules[parent]
+        if package.__name__ != parent:  # below a namespace
+            place = f"{package.__name__}.{name}"
+            exists = importlib.util.find_spec(place) is not None
+            return ModuleSpec(fullname, _Found(importlib.import_module(place))) if exists else None
+        if parent != self.package or name not in package.__all__ or PathFinder.find_spec(fullname, path):
+            return None
+        found = getattr(package, name)
+        return ModuleSpec(fullname, _Found(found)) if isinstance(found, ModuleType) else None
+
+
+class _Found(Loader):
+    """Loads a module that has been imported under another name."""
+
+    def __init__(self, found: ModuleType) -> None:
+        self.found = found
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Put the module itself in the place of the empty one, which `import` takes from there."""
+        sys.modules[module.__name__] = self.found
 
 
 def needs_extra(what: str, error: ModuleNotFoundError) -> ModuleNotFoundError:
