@@ -46,12 +46,14 @@ def check_vector_env(where: str, venv: object) -> None:
     raise TypeError(f"{where}: expected an EntityVectorEnv, got {_named(venv)}{hint}")
 
 
-def checked_config(config: PPOConfig) -> PPOConfig:
-    """Return `config`.
+def checked_config(config: PPOConfig | None) -> PPOConfig:
+    """Return `config`; the defaults if it is None.
 
     Raises:
         TypeError: it is no `PPOConfig`.
     """
+    if config is None:
+        return PPOConfig()
     if not isinstance(config, PPOConfig):
         raise TypeError(f"PPO: config: expected a PPOConfig, got {config!r}. Use PPOConfig(**options)")
     return config

@@ -67,7 +67,7 @@ class PPO(OwnsOptimizer):
         policy: an `nn.Module` that satisfies `Policy`.
         venv: resets its environments in the step that ends an episode (autoreset SAME_STEP); or a
             `RolloutSource`, such as `ez.distributed.RayRollouts`.
-        config: the hyper-parameters.
+        config: the hyper-parameters; None: the defaults.
         run_dir: the folder for configuration, metrics and checkpoints; `train` locks it. None: nothing is
             written.
         resume: continue from the newest checkpoint in `run_dir`; from step 0 if the run ended before its
@@ -90,18 +90,18 @@ class PPO(OwnsOptimizer):
         self,
         policy: Policy,
         venv: EntityVectorEnv | RolloutSource,
-        config: PPOConfig,
+        config: PPOConfig | None = None,
         run_dir: str | Path | RunFolder | None = None,
         *,
         resume: bool = False,
         callbacks: Sequence[Callback] = (),
         track: TrackerName | Tracker | None = None,
     ) -> None:
-        self.config: PPOConfig = checked_config(config)
-        self.policy = policy
+        config = checked_config(config)
+        self.config: PPOConfig = config
+        self.policy, self.venv = policy, venv
         module = checked_module(policy, venv)
         keep_freed_memory()
-        self.venv = venv
         self.ranks = Ranks.current()
         lanes, num_lanes = checked_ranks(self.ranks, policy, venv, config)
         self.callbacks = checked_callbacks(callbacks)

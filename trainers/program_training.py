@@ -80,7 +80,7 @@ def train(
     program = _program(main, entities, actions)
     if not isinstance(network, Mapping | None):
         raise TypeError(f"train: network: expected a dict of options of RogueNet, got {network!r}")
-    config = PPOConfig() if config is None else checked_config(config)
+    config = checked_config(config)
     with make_vec(program, num_games, **options) as venv:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed % 2**64)

@@ -113,6 +113,13 @@ def test_training_ends_at_the_number_of_steps_asked_for_and_goes_on_from_there(
     assert trainer.train() == {}
 
 
+def test_hyper_parameters_have_defaults(toy_policy: Any, toy_venv: Any) -> None:
+    trainer = PPO(toy_policy(), toy_venv(4))
+    assert trainer.config == PPOConfig()
+    trainer.train(512)
+    assert trainer.step == PPOConfig().num_steps * 4 * -(-512 // (PPOConfig().num_steps * 4))
+
+
 def test_learning_rate_and_entropy_bonus_fall_with_the_steps_taken(toy_policy: Any, toy_venv: Any) -> None:
     seen: list[tuple[float, float]] = []
 

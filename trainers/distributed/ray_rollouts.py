@@ -45,7 +45,7 @@ class RayRollouts(ActorRollouts):
 
         policy = ez.RogueNet(*spaces)
         with ez.distributed.RayRollouts("Procgen/bigfish", policy, num_actors=4, num_envs=64) as rollouts:
-            ez.PPO(policy, rollouts, ez.PPOConfig(), "runs/bigfish").train()
+            ez.PPO(policy, rollouts, run_dir="runs/bigfish").train()
 
     Each actor takes one CPU of Ray; one that replaces another takes none, and so finds a place even if a
     machine has left. If Ray runs already in this process, its actors are there; if the environment variable
