@@ -33,7 +33,4 @@ def nearest_or_known(name: object, known: Iterable[str]) -> str:
 
 def unknown(what: str, name: object, known: Iterable[str]) -> str:
     """Return "unknown `what` 'name'", with the nearest known name, or with all where nothing is near."""
-    names = list(map(str, known))
-    near = nearest(name, names, 1, 0.6)
-    hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}"
-    return f"unknown {what} {name!r}: {hint}"
+    return f"unknown {what} {name!r}{nearest_or_known(name, known)}"

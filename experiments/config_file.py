@@ -180,8 +180,8 @@ class _Reader:
         if not near:
             paths = {path.split(".")[-1]: path for path in _key_paths(self.root)}
             suggestions = [paths[name] for name in nearest(where[-1], paths, 1, 0.6)]
-        hint = f"did you mean {suggestions[0]!r}?" if suggestions else f"expected one of {', '.join(names)}"
-        return f"unknown key {'.'.join(where)!r}: {hint}"
+        hint = f"did you mean {suggestions[0]!r}?" if suggestions else f"known: {', '.join(map(repr, names))}"
+        return f"unknown key {'.'.join(where)!r}; {hint}"
 
     def simple(self, hint: Any, value: Any, where: tuple[str, ...]) -> Any:
         """Return `value` as a type that is no dataclass, or raise `_WrongType`."""

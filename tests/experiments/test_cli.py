@@ -81,7 +81,7 @@ def test_help_loads_nothing_heavy() -> None:
 def test_a_mistake_ends_the_process_with_code_2_and_without_a_traceback() -> None:
     result = subprocess.run([sys.executable, "-m", "entitize", "trian"], capture_output=True, text=True)
     assert result.returncode == 2
-    assert result.stderr == "entitize: unknown command 'trian': did you mean 'train'?\n"
+    assert result.stderr == "entitize: unknown command 'trian'; did you mean 'train'?\n"
 
 
 def test_a_wrong_variable_of_the_process_is_told_at_once(
@@ -419,7 +419,7 @@ def test_a_wrong_key_in_the_file_is_told(entitize: Run, tmp_path: Path) -> None:
     assert code == 2
     assert (
         err
-        == f"entitize: {tmp_path}/a.yaml: unknown key 'ppo.learning_rat': did you mean 'ppo.learning_rate'?\n"
+        == f"entitize: {tmp_path}/a.yaml: unknown key 'ppo.learning_rat'; did you mean 'ppo.learning_rate'?\n"
     )
 
 

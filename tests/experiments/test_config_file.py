@@ -86,7 +86,7 @@ def test_a_whole_float_is_a_number_of_steps(read: Any) -> None:
     [
         ("inner: {step: 3}", ("file.yaml", "unknown key 'inner.step'", "'inner.steps'")),
         ("rate: 3", ("file.yaml", "unknown key 'rate'", "'inner.rate'")),
-        ("zzz: 3", ("unknown key 'zzz'", "inner, name, flag")),
+        ("zzz: 3", ("unknown key 'zzz'", "'inner', 'name', 'flag'")),
         ("inner: {steps: many}", ("file.yaml", "inner.steps", "int", "'many'")),
         ("inner: {steps: 2.5}", ("inner.steps", "int", 2.5)),
         ("inner: {steps: true}", ("inner.steps", "int", "True")),

@@ -87,7 +87,7 @@ def test_agents_that_know_less_of_the_game_are_continued_and_play_along(
         ({"weighting": "soft"}, "opponents.weighting: expected"),
         ({"max_size": 1, "checkpoints": ["a"]}, "max_size: expected room for a snapshot"),
         ({"checkpoints": ["nowhere"]}, "checkpoint nowhere: expected a folder"),
-        ({"latest": 1}, "unknown key 'opponents.latest': did you mean 'opponents.latest_share'?"),
+        ({"latest": 1}, "unknown key 'opponents.latest'; did you mean 'opponents.latest_share'?"),
     ],
 )
 def test_wrong_options_are_told(

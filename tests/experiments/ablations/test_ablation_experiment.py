@@ -97,13 +97,13 @@ def test_without_a_study_all_are_listed(entitize: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["widht"], "unknown study 'widht': did you mean 'width'?"),
-        (["width", "--games", "mase"], "unknown game 'mase': did you mean 'maze'?"),
+        (["widht"], "unknown study 'widht'; did you mean 'width'?"),
+        (["width", "--games", "mase"], "unknown game 'mase'; did you mean 'maze'?"),
         (
             ["chunk_size", "--games", "bigfish"],
-            "unknown game 'bigfish': expected one of coinrun, maze, ",
+            "unknown game 'bigfish'; known: 'coinrun', 'maze'",
         ),
-        (["width", "--variants", "d16"], "unknown variant 'd16': did you mean 'd_16'?"),
+        (["width", "--variants", "d16"], "unknown variant 'd16'; did you mean 'd_16'?"),
     ],
 )
 def test_unknown_names_are_told(entitize: Run, tmp_path: Path, words: list[str], message: str) -> None:

@@ -194,19 +194,19 @@ def test_one_command_tells_the_return_by_count(entitize: Run, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("chunk_sise", "maze", "chunk_5"), "unknown study 'chunk_sise': did you mean 'chunk_size'?"),
+        (("chunk_sise", "maze", "chunk_5"), "unknown study 'chunk_sise'; did you mean 'chunk_size'?"),
         (
             ("chunk_size", "maize", "chunk_5"),
-            "unknown game of chunk_size 'maize': did you mean 'maze'?",
+            "unknown game of chunk_size 'maize'; did you mean 'maze'?",
         ),
         (
             ("chunk_size", "bigfish", "chunk_5"),
-            "unknown game of chunk_size 'bigfish': expected one of coinrun, ma",
+            "unknown game of chunk_size 'bigfish'; known: 'coinrun', 'ma",
         ),
-        (("robots", "MultiSnake", "two"), "unknown game of robots 'MultiSnake': expected one of MineSweeper"),
+        (("robots", "MultiSnake", "two"), "unknown game of robots 'MultiSnake'; known: 'MineSweeper'"),
         (
             ("width", "maze", "d16"),
-            "unknown variant of width 'd16': did you mean 'd_16'?",
+            "unknown variant of width 'd16'; did you mean 'd_16'?",
         ),
     ],
 )

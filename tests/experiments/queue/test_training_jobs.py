@@ -222,11 +222,11 @@ def test_a_folder_that_is_a_file_is_told(entitize: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["procgn"], "unknown experiment 'procgn': did you mean 'procgen'?"),
-        (["procgen", "--games", "maze,coinrunn"], "unknown game 'coinrunn': did you mean 'coinrun'?"),
+        (["procgn"], "unknown experiment 'procgn'; did you mean 'procgen'?"),
+        (["procgen", "--games", "maze,coinrunn"], "unknown game 'coinrunn'; did you mean 'coinrun'?"),
         (
             ["procgen", "--net", "cnn3"],
-            "unknown network 'cnn3': expected one of roguenet, roguenet_large, roguenet_reference, impala",
+            "unknown network 'cnn3'; known: 'roguenet', 'roguenet_large', 'roguenet_reference', 'impala'",
         ),
         (["procgen", "--net", ","], "expected at least one name, got ','"),
         (["procgen", "--seeds", "0"], "--seeds: expected at least 1, got 0"),
@@ -249,7 +249,7 @@ def test_a_folder_that_is_a_file_is_told(entitize: Run, tmp_path: Path) -> None:
         (["procgen", "--", "--ray", "3"], "--ray 3: expected options of the run alone"),
         (["procgen", "--", "--ppo.gamma", "2"], "gamma: expected a number from 0 to 1, got 2"),
         (["microrts", "--maps", "8x9"], "MicroRTS has no map 'basesWorkers8x9'; did you mean"),
-        (["microrts", "--net", "gridnett"], "unknown network 'gridnett': did you mean 'gridnet'?"),
+        (["microrts", "--net", "gridnett"], "unknown network 'gridnett'; did you mean 'gridnet'?"),
         (["microrts", "--maps", "16x16", "--net", "transformer"], "Use transformer_embedding"),
         (["microrts", "--eval-games", "1"], "--eval-games: expected at least 2, got 1"),
         (["microrts", "--eval-max-steps", "0"], "--eval-max-steps: expected at least 1, got 0"),
