@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,33 @@ def test_variants_of_maps_look_the_same_to_both_players(tmp_path: Path) -> None:
             np.testing.assert_array_equal(first, second)
         assert len(batch.entities["Own"][0]) == len(batch.entities["Enemy"][0]) > 0
     assert {"8x8", "9x8", "16x16"} < sizes and len(sizes) > 8
+
+
+def test_random_maps_look_the_same_to_both_players(tmp_path: Path) -> None:
+    pytest.importorskip("gym_microrts")
+    networkx = pytest.importorskip("networkx")  # of torch
+    printed = run("microrts_random_maps.py", tmp_path, "--count", 24, "--seed", 5).split()
+    options: dict[str, Any] = {"opponents": "passiveAI", "perspective": "player", "side": [0, 1] * 24}
+    maps = [file for file in printed for _ in range(2)]
+    with ez.make_vec("MicroRTS/basesWorkers8x8", num_envs=48, maps=maps, **options) as venv:
+        batch, _ = venv.reset(seed=1)
+    for entities in batch.entities.values():
+        for lane in range(0, 48, 2):
+            first, second = (units[np.lexsort(units.T)] for units in entities[lane : lane + 2])
+            np.testing.assert_array_equal(first, second)
+    assert {len(own) for own in batch.entities["Own"]} > {2, 3, 4}
+    assert len({find_map(file).size for file in printed}) > 10
+    walls = 0
+    for file in printed:
+        root = ElementTree.parse(file).getroot()
+        terrain = (root.findtext("terrain") or "").strip()
+        graph = networkx.grid_2d_graph(int(root.attrib["height"]), int(root.attrib["width"]))
+        graph.remove_nodes_from(
+            [cell for cell, mark in zip(list(graph), terrain, strict=True) if mark == "1"]
+        )
+        assert networkx.is_connected(graph)
+        walls += terrain.count("1")
+    assert walls > 10
 
 
 def test_hunting_begins_in_late_states_and_rewards_coming_near(
