@@ -8,11 +8,14 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial, reduce
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
+from ..envs import EntitySpace
+from ..envs.batch.batch_spaces import EntityBatchSpace
 from ..envs.errors import whole_number
 from ..envs.registration import find_namespace, known_ids, latest_game
 from ..envs.returned import check_has_spaces
@@ -66,9 +69,11 @@ def resolve(source: EnvSource) -> Makers:
     if callable(source):
         return _function(getattr(source, "__name__", None) or repr(source), source)
     if not isinstance(source, str):
+        hint = "Wrap an environment that exists already with entitize.wrap"
+        if isinstance(getattr(source, "observation_space", None), EntitySpace | EntityBatchSpace):
+            hint = f"Give the class, {type(source).__name__}, or a function that makes the environment"
         raise TypeError(
-            f"environment: expected an id, 'module:function' or a function, got {source!r}."
-            " Wrap an environment that exists already with entitize.wrap"
+            f"environment: expected an id, 'module:function' or a function, got {source!r}. {hint}"
         )
     module, colon, attribute = source.partition(":")
     if colon and all(part.isidentifier() for part in attribute.split(".")):
@@ -132,6 +137,8 @@ def make_vec(
         WorkerError: a sub-environment could not be made.
         gymnasium.error.NameNotFound, ImportError, TypeError, ViewError: as for `make`.
     """
+    if "n_envs" in kwargs:  # the name in Stable-Baselines3; some environments take any option
+        raise TypeError("make_vec: unknown option 'n_envs'; did you mean 'num_envs'?")
     num_envs = whole_number("make_vec: num_envs", num_envs)
     makers = resolve(env)
     venv = _vector_env(makers, num_envs, view, kwargs)
@@ -341,6 +348,9 @@ def _spec(env_id: str) -> EnvSpec:
     except gymnasium.error.Error:
         known = [*known_ids(env_id), *gymnasium.registry]
         hint = did_you_mean(env_id, known)
+    module = env_id.removesuffix(".py")
+    if Path(f"{module}.py").is_file():
+        hint = f". Name what makes it in {module}.py: '{module}:…'"
     hint = hint or ": expected an id of Entitize or Gymnasium, or 'module:function'"
     raise gymnasium.error.NameNotFound(f"there is no environment {env_id!r}{hint}")
 

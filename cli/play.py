@@ -137,7 +137,7 @@ def make_visible(env: EnvConfig) -> EntityVectorEnv:
             raise
         single = with_lanes(env, _lanes_of_a_game(env))
         venv = make_environments(single)
-    if "rgb_array" not in venv.metadata["render_modes"]:
+    if "rgb_array" not in venv.metadata.get("render_modes", ()):
         return venv
     venv.close()
     return make_environments(single, render_mode="rgb_array")

@@ -59,11 +59,15 @@ class EntityDataset:
         metadata: what the first recording says about itself ("env", "seed", "policy", …).
 
     Raises:
+        TypeError: a folder is no path.
         DatasetError: a folder holds no dataset, one of another version, of other spaces or of another view,
             or one that is damaged.
     """
 
     def __init__(self, path: str | Path, *more: str | Path, verify: bool = True) -> None:
+        for folder in (path, *more):
+            if not isinstance(folder, str | Path):
+                raise TypeError(f"EntityDataset: expected folders, one by one, got {folder!r}")
         self.paths = [Path(folder) for folder in (path, *more)]
         self.path = self.paths[0]
         recordings = [_Recording(folder, verify) for folder in self.paths]

@@ -16,7 +16,7 @@ from ..envs.errors import whole_number
 from ..envs.seeds import lane_seeds
 from ..envs.vector import StepResult
 from ..envs.vector.episode_counts import count_step, episode_quota
-from ..envs.vector.vector_checks import check_autoreset, check_fits
+from ..envs.vector.vector_checks import check_autoreset, check_fits, check_vector_env
 from ..envs.vector.wrapper import EntityVectorWrapper
 from ..ragged import RaggedArray
 from .steps import Steps
@@ -219,6 +219,7 @@ def record(
     """
     if (episodes is None) == (steps is None):
         raise TypeError(f"record: expected either episodes or steps, got {episodes!r} and {steps!r}")
+    check_vector_env("record", venv, ". The environments come first, then the policy")
     if steps is not None:
         whole_number("record: steps", steps)
     lane_seeds(seed, venv.num_envs)  # checks it

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..envs import EntityBatch, EntityVectorEnv
+from ..envs.vector.vector_checks import check_vector_env
 from ..ragged import RaggedArray
 from .dataset import EntityDataset
 from .errors import DatasetError
@@ -77,6 +78,9 @@ def _seed_and_rows(dataset: EntityDataset, venv: EntityVectorEnv) -> tuple[int, 
     Raises:
         DatasetError: it can't be replayed in `venv`.
     """
+    if not isinstance(dataset, EntityDataset):
+        raise TypeError(f"replay: expected an EntityDataset, got {dataset!r}")
+    check_vector_env("replay", venv)
     dataset.check_space(venv.single_observation_space, "environment")
     if len(dataset.paths) > 1:
         raise DatasetError(f"replay: expected one recording, got {', '.join(map(str, dataset.paths))}")

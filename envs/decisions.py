@@ -32,20 +32,23 @@ def decide_members(
     """Decide for the action whose choices are the members of an Enum.
 
     Args:
-        seen: one step. If it has no `actions`, its first entity acts (the step, for a global action).
+        seen: one step. If it names no actions, its first entity acts (the step, for a global action).
         choices: the Enum that the action was declared with.
         actions: what the network can decide.
         decide: makes the decision.
 
     Returns:
-        one member if `seen` has no `actions` or the action is global, else a member for each actor.
+        one member if `seen` names no actions or the action is global, else a member for each actor: none
+        where the list of actors is empty.
 
     Raises:
-        TypeError: no action, or more than one, has these choices.
+        TypeError: no action, or more than one, has these choices; or `seen` is no observation.
         ObservationError: no actor is named, and the observation does not start with a single entity.
     """
     name = action_with_choices(choices, actions)
-    is_single = not seen.actions
+    if not isinstance(seen, Observation):
+        raise TypeError(f"expected an observation, such as ez.Obs(…), got {seen!r}")
+    is_single = not (seen.names_actors if isinstance(seen, Obs) else seen.actions)
     if is_single:
         seen = asking_first(seen, name, actions[name])
     decided = decide(seen).get(name)

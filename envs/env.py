@@ -66,9 +66,10 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
     observation_space: EntitySpace
     action_space: EntityActionSpace
 
-    _resolved: ResolvedObservation | None = None  # the last observation of the running episode
-    _resolver: Resolver | None = None
-    _episode = 0  # of this environment, counted from 1
+    # Of this class alone: authors have an `_observe` or an `_episode` of their own.
+    __resolved: ResolvedObservation | None = None  # the last observation of the running episode
+    __resolver: Resolver | None = None
+    __episode = 0  # of this environment, counted from 1
 
     @abstractmethod
     def _reset(self, options: dict[str, Any]) -> Observation:
@@ -83,34 +84,34 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Start an episode; a seed restarts the environment's random numbers."""
         super().reset(seed=seed)
-        self._resolved = None
-        self._episode += 1
+        self.__resolved = None
+        self.__episode += 1
         observation = self._reset({} if options is None else options)
-        return self._observe("_reset", observation), {}
+        return self.__observe("_reset", observation), {}
 
     def step(self, action: Mapping[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Carry out `action`; see the class for its form and for the errors raised."""
-        if self._resolved is None:
+        if self.__resolved is None:
             raise reset_needed(type(self).__name__, "the first step and after the end of an episode")
-        assert self._resolver is not None
-        actions = self._resolver.dispatch(self._resolved, action)
-        self._resolved = None  # a _step that raises leaves an env that needs a reset
+        assert self.__resolver is not None
+        actions = self.__resolver.dispatch(self.__resolved, action)
+        self.__resolved = None  # a _step that raises leaves an env that needs a reset
         where = f"{type(self).__name__}._step"
         observation, reward, terminated, truncated, info = step_values(where, self._step(actions))
         if not -LARGEST_REWARD <= reward <= LARGEST_REWARD:
             raise ObservationError(f"{where}: reward: expected a finite float32, got {reward}")
-        plain = self._observe("_step", observation)
+        plain = self.__observe("_step", observation)
         if terminated or truncated:
-            self._resolved = None
+            self.__resolved = None
         return plain, reward, terminated, truncated, dict(info)
 
-    def _observe(self, method: str, observation: Observation) -> dict[str, Any]:
+    def __observe(self, method: str, observation: Observation) -> dict[str, Any]:
         """Return the plain form of an observation, which the author's `method` returned."""
-        if self._resolver is None:
-            self._prepare()
-        assert self._resolver is not None
-        if self.observation_space is not self._resolver.space:
-            self._check_same_space(method)
+        if self.__resolver is None:
+            self.__prepare()
+        assert self.__resolver is not None
+        if self.observation_space is not self.__resolver.space:
+            self.__check_same_space(method)
         if not isinstance(observation, Observation):
             where = f"{type(self).__name__}.{method}"
             got = observation if observation is None else type(observation).__name__
@@ -122,12 +123,12 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
                     f" ez.program, got {name}={getattr(observation, name)!r}. Return the reward of a step"
                     " beside the observation: (observation, reward, terminated, truncated, info)"
                 )
-        self._resolved = self._resolver.resolve(observation)
-        plain = self._resolved.plain(self.observation_space)
+        self.__resolved = self.__resolver.resolve(observation)
+        plain = self.__resolved.plain(self.observation_space)
         self.action_space.observe(plain)
         return plain
 
-    def _prepare(self) -> None:
+    def __prepare(self) -> None:
         """Read the spaces, which an author may set at any time before the first reset."""
         name = type(self).__name__
         check_has_spaces(name, self)
@@ -141,15 +142,19 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
                 f" {self.observation_space.actions!r},"
                 f" got {self.action_space!r}"
             )
-        self._resolver = Resolver(self.observation_space, name)
+        self.__resolver = Resolver(self.observation_space, self._shown_name())
 
-    def _check_same_space(self, method: str) -> None:
+    def _shown_name(self) -> str:
+        """Return the environment's name in errors about its observations and actions."""
+        return type(self).__name__
+
+    def __check_same_space(self, method: str) -> None:
         """Check a space that was set after the first reset: others have read the first one."""
-        assert self._resolver is not None
-        before, after = self._resolver.space, self.observation_space
+        assert self.__resolver is not None
+        before, after = self.__resolver.space, self.observation_space
         if after != before:
             raise ObservationError(
-                f"{type(self).__name__}.{method}: episode {self._episode}: observation_space differs from"
+                f"{type(self).__name__}.{method}: episode {self.__episode}: observation_space differs from"
                 f" that of the first episode: {space_changes(before, after)}. {ADVICE}"
             )
-        self._resolver.space = after
+        self.__resolver.space = after

@@ -5,6 +5,8 @@ Shape alphabet: T steps, E environments, W environments of all ranks.
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -119,6 +121,12 @@ class Collector:
             penalized = self.start.penalized(rewards, samples, rollout.active, coef)
             if penalized is not rewards:
                 samples = rollout.samples(*estimation, penalized, ratios)
+        if len(samples) and not any(chosen.num_items for chosen in samples.actions.values()):
+            warnings.warn(
+                f"no action had an actor in a rollout of {len(samples)} steps: there was nothing to learn."
+                " Do the observations name the actors?",
+                stacklevel=2,
+            )
         self.rollout = rollout
         self.clock.lap("storage")
         return samples

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-import gymnasium
 from torch import nn
 
 from ..envs import EntityVectorEnv, space_schema
 from ..envs.spaces.changes import action_changes
-from ..envs.vector.vector_checks import check_autoreset, check_fits
+from ..envs.vector.vector_checks import POLICY_FIRST, check_autoreset, check_fits, check_vector_env
 from ..policies import Policy
 from .config import PPOConfig
 from .ranks import Ranks
@@ -19,31 +18,6 @@ from .rollout import Samples
 from .rollout_source import RolloutSource
 from .runs.guard import check_batch
 from .runs.trainer_state import EvolvingVectorEnv
-
-#: Advice where policy and environments are swapped.
-_ORDER = ". The policy comes first, then the environments"
-
-
-def check_vector_env(where: str, venv: object) -> None:
-    """Check that `venv` is an entity vector environment.
-
-    Raises:
-        TypeError: it is something else; the message says how to make one.
-    """
-    if isinstance(venv, EntityVectorEnv):
-        return
-    hint = ""
-    if isinstance(venv, str):
-        hint = f". Make it: entitize.make_vec({venv!r})"
-    elif isinstance(venv, gymnasium.vector.VectorEnv):
-        hint = ". Wrap it: entitize.wrap_vec(venv)"
-    elif isinstance(venv, gymnasium.Env):
-        hint = ". Make one: entitize.make_vec, or entitize.vector.ListVectorEnv([make_env] * num_envs)"
-    elif isinstance(venv, nn.Module):
-        hint = _ORDER
-    elif hasattr(venv, "step_wait"):
-        hint = ", which is for algorithms of Stable-Baselines3. Make one: entitize.make_vec"
-    raise TypeError(f"{where}: expected an EntityVectorEnv, got {_named(venv)}{hint}")
 
 
 def checked_config(config: PPOConfig | None) -> PPOConfig:
@@ -133,16 +107,22 @@ def checked_module(policy: Policy, venv: EntityVectorEnv | RolloutSource) -> nn.
 
     Raises:
         TypeError: it is no module or no `Policy`, or `venv` no entity vector environment.
-        ValueError: its actions or features are not those of `venv`, or `venv` doesn't reset in the step that
-            ends an episode.
+        ValueError: its actions or features are not those of `venv`, it is not the learner of `venv`'s pool of
+            opponents, or `venv` doesn't reset in the step that ends an episode.
     """
     if not isinstance(policy, nn.Module):
-        hint = _ORDER if isinstance(policy, EntityVectorEnv) else ""
+        hint = POLICY_FIRST if isinstance(policy, EntityVectorEnv) else ""
         raise TypeError(f"policy: expected an nn.Module, got {_named(policy)}{hint}")
     if not isinstance(policy, Policy):
         raise TypeError(f"policy: {type(policy).__name__} lacks methods or attributes of Policy")
     if not isinstance(venv, RolloutSource):
-        check_vector_env("venv", venv)
+        check_vector_env("venv", venv, POLICY_FIRST)
+    learner = getattr(getattr(venv, "pool", None), "learner", policy)
+    if learner is not policy:
+        raise ValueError(
+            "policy: expected the learner of the environments' pool, whose snapshots are its opponents, got"
+            " another policy. Use pool.learner"
+        )
     if policy.action_space != venv.single_action_space:
         difference = action_changes(venv.single_action_space, policy.action_space)
         raise ValueError(f"the policy's actions are not those of the environments: {difference}")

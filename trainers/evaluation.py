@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import warnings
 from contextlib import nullcontext
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -14,9 +16,8 @@ from torch import nn
 from ..envs import EntityActionSpace, EntityBatch, EntityVectorEnv, sample_actions
 from ..envs.errors import whole_number
 from ..envs.vector.episode_counts import episode_quota
-from ..envs.vector.vector_checks import check_autoreset, check_fits
+from ..envs.vector.vector_checks import POLICY_FIRST, check_autoreset, check_fits, check_vector_env
 from ..policies import ActingPolicy, ActResult, frozen_weights
-from .compatibility import check_vector_env
 from .lanes import EpisodeStatistics, active_lanes
 from .runs.guard import check_lanes
 from .self_play.past_self_play import PastSelfPlay
@@ -32,12 +33,18 @@ __all__ = [
 
 #: Episodes of a lane, per episode asked for, after which a lane of its game must have been active.
 _MOST_ENDS = 100
+#: Steps without an end of any episode after which there is a warning.
+_MANY_STEPS = 100_000
 
 
 class RandomActor:
     """A policy that samples uniformly from the allowed actions: the baseline to compare with."""
 
     def __init__(self, action_space: EntityActionSpace) -> None:
+        if not isinstance(action_space, EntityActionSpace):
+            raise TypeError(
+                f"RandomActor: expected an EntityActionSpace, got a {type(action_space).__name__}"
+            )
         self.action_space = action_space
 
     def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
@@ -109,7 +116,7 @@ def evaluate(
         hint = ". Use its attribute network" if hasattr(policy, "network") else ""
         hint = ". Use its policy.network" if hasattr(getattr(policy, "policy", None), "network") else hint
         raise TypeError(f"evaluate: expected a policy with a method act, got a {type(policy).__name__}{hint}")
-    check_vector_env("evaluate: venv", venv)
+    check_vector_env("evaluate: venv", venv, POLICY_FIRST)
     check_fits("evaluate", policy, venv)
     check_autoreset("evaluate", venv)
     quota = episode_quota(episodes, venv.num_envs)
@@ -143,7 +150,15 @@ def _play(
     was_active, ends = np.zeros(venv.num_envs, bool), np.zeros(venv.num_envs, np.int64)
     batch, info = venv.reset(seed=seed)  # first, as it checks the seed
     rng = np.random.default_rng(seed)
-    while missing:
+    for step in itertools.count():
+        if not missing:
+            break
+        if step == _MANY_STEPS and not ends.any():
+            warnings.warn(
+                f"evaluate: no episode has ended in {step:,} steps of {venv.num_envs} environments. It plays"
+                " until they do: end them in the game, or by gymnasium.wrappers.TimeLimit",
+                stacklevel=3,
+            )
         acted = policy.act(batch, rng, deterministic)
         active = active_lanes(info)
         was_active |= True if active is None else active

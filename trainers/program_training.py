@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -76,7 +77,10 @@ def train(
         WorkerError: a game raised, returned in the middle of an episode, or hangs; all have been ended.
         FileExistsError: `run` holds a run already, and `resume` is false.
     """
-    check_option_names("train", options, _OPTIONS)
+    for name in options:
+        if name in PPOConfig.__dataclass_fields__:
+            raise TypeError(f"train: {name} is an option of PPO: config=PPOConfig({name}=…)")
+    check_option_names("train", options, [*_OPTIONS, *inspect.signature(train).parameters])
     program = _program(main, entities, actions)
     if not isinstance(network, Mapping | None):
         raise TypeError(f"train: network: expected a dict of options of RogueNet, got {network!r}")

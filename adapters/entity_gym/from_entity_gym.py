@@ -114,10 +114,8 @@ class EntityGymEnv(EntityEnv):
                 self.env = self._make()
         self._streams = RandomStreams(seed % 2**32)
 
-    def _prepare(self) -> None:
-        super()._prepare()
-        assert self._resolver is not None
-        self._resolver.env_name = self._name
+    def _shown_name(self) -> str:
+        return self._name
 
     def _ours(self, given: Any) -> Observation:
         if not isinstance(given, entity_gym.Observation):

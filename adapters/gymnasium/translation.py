@@ -229,6 +229,8 @@ def _check_arguments(env_name: str, observation_space: Any, view: Any, mask_sour
     one_of(f"{env_name}: {MASK}", mask_source, MASK_SOURCES)
     if view is not None and not isinstance(view, View):
         hint = f". Make one: {view.__name__}(…)" if isinstance(view, type) else ""
+        if view is auto:
+            hint = ". Leave it out, or give auto(env.observation_space)"
         if isinstance(view, Mapping):
             hint = '. Name the view: {"view": "Rows", …}'
         raise TypeError(f"{env_name}: view: expected one of entitize.views, got {view!r}{hint}")

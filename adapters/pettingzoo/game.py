@@ -178,7 +178,7 @@ class PettingZooGame(ABC):
     def _possible_agents(self) -> tuple[str, ...]:
         try:
             agents = tuple(self.env.possible_agents)
-        except AttributeError:
+        except (AttributeError, TypeError):  # it may be None
             self.fail(
                 "possible_agents is missing: expected the names of all agents, also of those that join later,"
                 " got none"

@@ -229,6 +229,7 @@ def views_by_agent(game: PettingZooGame, agents: Sequence[str], views: Views) ->
                 )
         elif views is not None and not isinstance(views, View):
             view = views(agent) if callable(views) else views
+        view = None if view is auto else view
         if not isinstance(view, View | None):
             raise ViewError(
                 f"{game.name}: view of {agent!r}: expected one of ez.views, a GameView class, a dict of views"

@@ -10,7 +10,6 @@ import gymnasium
 
 from ...envs import EntityEnv, Observation
 from ...envs.actions import Action
-from ...envs.batch.resolve import Resolver
 from ...envs.env import Transition
 from .agent_actions import Acting, team_actions
 from .game import GameStep, PettingZooGame
@@ -129,10 +128,8 @@ class TeamEnv(EntityEnv):
         infos |= {a: outcome.ended[a].info for a in self._team if a in outcome.ended}
         return {agent: info for agent, info in infos.items() if info}
 
-    def _prepare(self) -> None:
-        """Use the game's name, not this class's, in error messages."""
-        super()._prepare()
-        self._resolver = Resolver(self.observation_space, self._game.name)
+    def _shown_name(self) -> str:
+        return self._game.name
 
     def render(self) -> Any:
         self._check_open()

@@ -57,11 +57,13 @@ class TrainingAgent:
         Raises:
             ObservationError: the observation is not of the declared spaces, a hidden entity acts or can be
                 selected, the score is no finite number, or a reward came before it in this episode.
-            TypeError: no action has the choices of the Enum.
+            TypeError: no action has the choices of the Enum, or `rng` is something else.
             GameStopped: training is over. Let it pass.
         """
         if isinstance(rng, type):
             return decide_members(seen, rng, self.action_space, lambda asked: self._ask(asked, seen))
+        if not isinstance(rng, np.random.Generator | None):
+            raise TypeError(f"act: expected the Enum of an action, or a generator, got {rng!r}")
         return self._ask(seen, seen)
 
     def choose(

@@ -4,10 +4,40 @@ from __future__ import annotations
 
 from typing import Any
 
+import gymnasium
 from gymnasium.vector import AutoresetMode
 
 from ..spaces import EntitySpace
 from .vector_env import EntityVectorEnv
+
+#: Advice where policy and environments are swapped.
+POLICY_FIRST = ". The policy comes first, then the environments"
+
+
+def check_vector_env(where: str, venv: object, order: str = "") -> None:
+    """Check that `venv` is an entity vector environment.
+
+    Args:
+        order: advice for a policy in its place.
+
+    Raises:
+        TypeError: it is something else; the message says how to make one.
+    """
+    if isinstance(venv, EntityVectorEnv):
+        return
+    hint = ""
+    if isinstance(venv, str):
+        hint = f". Make it: entitize.make_vec({venv!r})"
+    elif isinstance(venv, gymnasium.vector.VectorEnv):
+        hint = ". Wrap it: entitize.wrap_vec(venv)"
+    elif isinstance(venv, gymnasium.Env):
+        hint = ". Make one: entitize.make_vec, or entitize.vector.ListVectorEnv([make_env] * num_envs)"
+    elif hasattr(venv, "act"):
+        hint = order
+    elif hasattr(venv, "step_wait"):
+        hint = ", which is for algorithms of Stable-Baselines3. Make one: entitize.make_vec"
+    got = f"the class {venv.__name__}" if isinstance(venv, type) else f"a {type(venv).__name__}"
+    raise TypeError(f"{where}: expected an EntityVectorEnv, got {got}{hint}")
 
 
 def check_fits(where: str, policy: Any, venv: EntityVectorEnv) -> None:

@@ -411,3 +411,30 @@ def test_sampled_actions_are_legal_for_the_last_observation(game: str) -> None:
         venv.action_space.seed(3)
         for _ in range(40):
             venv.step(venv.action_space.sample())
+
+
+def test_an_author_may_use_any_name() -> None:
+    class Walk(ez.EntityEnv):
+        action_space = ez.EntityActionSpace({"Go": ez.Categorical(2)})
+        observation_space = ez.EntitySpace({"Unit": ["x"]}, action_space)
+
+        def __init__(self) -> None:
+            self._episode, self._resolved, self._resolver = "first", False, [1]
+
+        def _prepare(self, place: int) -> None:
+            self._place = place
+
+        def _observe(self) -> ez.Observation:
+            return ez.Observation(entities={"Unit": [[float(self._place)]]}, actions={"Go": CM()})
+
+        def _reset(self, options: dict[str, Any]) -> ez.Observation:
+            self._prepare(0)
+            return self._observe()
+
+        def _step(self, actions: Any) -> Any:
+            self._prepare(self._place + 1)
+            return self._observe(), 1.0, self._place == 5, False, {}
+
+    env = Walk()
+    ez.check_entity_env(env, 20)
+    assert (env._episode, env._resolved, env._resolver) == ("first", False, [1])

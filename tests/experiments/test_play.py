@@ -8,6 +8,8 @@ from entitize.cli import COLOURS, FRAME_HEIGHT, Camera, HasCamera, make_visible,
 from entitize.experiments import EnvConfig, with_lanes
 from PIL import ImageColor
 
+from drone_field import Field
+
 
 def after_some_steps(game: str, **options: object) -> tuple[dict[str, float], Camera, dict[str, float]]:
     """The player's features, the camera, and numbers of the engine's state after the same ten steps."""
@@ -102,3 +104,9 @@ def test_in_self_play_the_lane_plays_the_default_bot() -> None:
         EnvConfig("entitize/MicroRTS-v0", 4, {"selfplay": 4, "num_workers": 2, "max_steps": 9}), 1
     )
     assert single == EnvConfig("entitize/MicroRTS-v0", 1, {"selfplay": 0, "num_workers": 0, "max_steps": 9})
+
+
+def test_a_game_that_says_nothing_about_pictures_is_watched_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Field, "metadata", {})
+    with make_visible(EnvConfig("drone_field:Field")) as venv:
+        assert venv.num_envs == 1 and venv.render_mode is None

@@ -306,3 +306,28 @@ def test_a_policy_keeps_the_mode_that_it_was_in(mode: bool, toy_policy: Any, toy
     policy = toy_policy().train(mode)
     evaluate(policy, toy_venv(2), episodes=2)
     assert policy.training is mode
+
+
+def test_a_game_without_an_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Endless(ez.EntityEnv):
+        action_space = ez.EntityActionSpace({"Go": ez.Categorical(2)})
+        observation_space = ez.EntitySpace({"Unit": ["x"]}, action_space)
+        time = 0
+
+        def _reset(self, options: Any) -> ez.Observation:
+            return self._observe()
+
+        def _step(self, actions: Any) -> Any:
+            self.time += 1
+            return self._observe(), 1.0, False, self.time == 40, {}
+
+        def _observe(self) -> ez.Observation:
+            return ez.Observation(
+                entities={"Unit": np.ones((1, 1))}, actions={"Go": ez.actions.CategoricalMask()}
+            )
+
+    monkeypatch.setattr("entitize.trainers.evaluation._MANY_STEPS", 30)
+    venv = ez.make_vec(Endless, 2)
+    with pytest.warns(UserWarning, match="no episode has ended in 30 steps of 2 environments"):
+        results = evaluate(ez.evaluation.RandomActor(venv.single_action_space), venv, 2)
+    assert results.lengths.tolist() == [40, 40]

@@ -249,6 +249,20 @@ def test_past_selves_stay_as_long_as_a_checkpoint_needs_them(
         PPO(policy, venv, PPOConfig(**OPTIONS), tmp_path, resume=True)
 
 
+def test_another_run_does_not_replace_opponents_that_a_run_needs(
+    duels: Any, toy_policy: Any, tmp_path: Path
+) -> None:
+    run = Run(toy_policy(), duels(4), tmp_path / "first", 100)
+    needed = steps_of(run.pool)
+    files = sorted((tmp_path / "first" / "opponents").rglob("*.safetensors"))
+    before = [file.read_bytes() for file in files]
+    policy = toy_policy(scale=0.1)
+    pool = OpponentPool(policy, folder=tmp_path / "first" / "opponents")
+    with raises(CheckpointError, tmp_path / "first", f"step {needed[0]}"):
+        PPO(policy, past_self_play(duels(4), pool), PPOConfig(**OPTIONS), tmp_path / "second").train(40)
+    assert pool.past == [] and [file.read_bytes() for file in files] == before
+
+
 def test_a_run_can_only_be_resumed_with_the_folder_of_its_opponents(
     duels: Any, toy_policy: Any, tmp_path: Path
 ) -> None:

@@ -120,6 +120,23 @@ def test_hyper_parameters_have_defaults(toy_policy: Any, toy_venv: Any) -> None:
     assert trainer.step == PPOConfig().num_steps * 4 * -(-512 // (PPOConfig().num_steps * 4))
 
 
+def test_a_rollout_in_which_nobody_acts_is_told() -> None:
+    class Nobody(ez.EntityEnv):
+        action_space = ez.EntityActionSpace({"Go": ez.Categorical(2)})
+        observation_space = ez.EntitySpace({"Unit": ["x"]}, action_space)
+
+        def _reset(self, options: Any) -> ez.Observation:
+            return ez.Observation(entities={"Unit": np.ones((1, 1))})
+
+        def _step(self, actions: Any) -> Any:
+            return self._reset(None), 0.0, False, False, {}
+
+    venv = ez.make_vec(Nobody, 2)
+    policy = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1)
+    with pytest.warns(UserWarning, match="no action had an actor in a rollout of 12 steps"):
+        PPO(policy, venv, CONFIG).train(12)
+
+
 def test_learning_rate_and_entropy_bonus_fall_with_the_steps_taken(toy_policy: Any, toy_venv: Any) -> None:
     seen: list[tuple[float, float]] = []
 

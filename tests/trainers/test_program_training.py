@@ -107,6 +107,15 @@ def test_a_run_goes_on_in_a_second_call(tmp_path: Path) -> None:
     assert seen[0] > 128 and seen[-1] >= 256
 
 
+@pytest.mark.parametrize(
+    ("option", "hint"),
+    [("num_envs", "'num_games'"), ("run_dir", "'run'"), ("total_timesteps", "PPOConfig(total_timesteps")],
+)
+def test_an_option_of_another_function_is_told(option: str, hint: str) -> None:
+    with raises(TypeError, "train:", option, hint):
+        ez.train(main, **DECLARED, **{option: 8})  # type: ignore[arg-type]
+
+
 def test_an_unknown_option_names_the_function() -> None:
     with raises(TypeError, "train:", "'max_wat'", "'max_wait'"):
         ez.train(main, **DECLARED, max_wat=1.0)

@@ -171,13 +171,22 @@ def test_where_the_learner_plays_all_games_nothing_is_different(duels: Any, toy_
         policy = toy_policy()
         venv: Any = duels(8, share=0.2)
         if wrapped:
-            venv = past_self_play(venv, pool_of(toy_policy(), 2), latest_share=1)
+            pool = pool_of(toy_policy(), 2)
+            pool.learner = policy
+            venv = past_self_play(venv, pool, latest_share=1)
         trainer = PPO(policy, venv, CONFIG)
         metrics.append(trainer.train(120))
         weights.append(torch.cat([p.detach().flatten() for p in policy.parameters()]))
     assert torch.equal(*weights)
     same = [{k: v for k, v in m.items() if k.startswith(("losses", "charts/ep"))} for m in metrics]
     assert same[0] == same[1] and "opponents/size" in metrics[1]
+
+
+def test_another_policy_than_the_learner_of_the_pool_is_not_trained(duels: Any, toy_policy: Any) -> None:
+    venv = past_self_play(duels(4), OpponentPool(toy_policy()))
+    with raises(ValueError, "policy", "pool.learner"):
+        PPO(toy_policy(), venv, CONFIG)
+    assert PPO(venv.pool.learner, venv, CONFIG).train(8)
 
 
 def test_games_are_drawn_as_often_as_they_should_be(duels: Any, toy_policy: Any) -> None:

@@ -71,6 +71,19 @@ def test_train(venv: Any, net: Any, arguments: Any, error: type[Exception], fact
         (lambda net, venv, config: ez.load_policy(3), TypeError, ("path", 3)),
         (lambda net, venv, config: ez.make_vec("Count", 1.5), TypeError, ("num_envs", 1.5)),
         (lambda net, venv, config: ez.make_vec("Count", 0), ValueError, ("num_envs", 0)),
+        (lambda net, venv, config: ez.make_vec("Count", n_envs=2), TypeError, ("'n_envs'", "'num_envs'")),
+        (lambda net, venv, config: ez.make_vec(lambda **_: None, n_envs=2), TypeError, ("'num_envs'",)),
+        (lambda net, venv, config: ez.make_vec(ez.games.Count(), 2), TypeError, ("class, Count",)),
+        (lambda net, venv, config: ez.record(net, venv, "x", episodes=1), TypeError, ("RogueNet", "first")),
+        (lambda net, venv, config: ez.record("Count", None, "x", steps=1), TypeError, ("make_vec('Count')",)),
+        (
+            lambda net, venv, config: ez.datasets.replay("plays", venv),
+            TypeError,
+            ("EntityDataset", "'plays'"),
+        ),
+        (lambda net, venv, config: ez.datasets.EntityDataset(["plays"]), TypeError, ("['plays']",)),
+        (lambda net, venv, config: ez.evaluation.RandomActor(venv), TypeError, ("EntityActionSpace",)),
+        (lambda net, venv, config: ez.sb3.PPO(venv, n_steps=0), ValueError, ("n_steps", 0)),
     ],
 )
 def test_wrong_arguments(
@@ -150,3 +163,11 @@ def test_actions_to_evaluate_are_ragged_arrays(engine: str, venv: Any, net: Any)
         same.evaluate(batch, result)  # type: ignore[arg-type]
     again = {name: batch.actions[name].actors.with_values(chosen.values)}  # as the error says
     assert same.evaluate(batch, again).values.shape == (len(batch),)
+
+
+def test_a_file_in_the_place_of_an_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_game.py").write_text("def make(): ...")
+    monkeypatch.chdir(tmp_path)
+    for name in ("my_game", "my_game.py"):
+        with raises(gymnasium.error.NameNotFound, f"'{name}'", "'my_game:"):
+            ez.make_vec(name)

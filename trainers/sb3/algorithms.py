@@ -17,6 +17,7 @@ from stable_baselines3.common.vec_env import (
 )
 
 from ...envs import EntityVectorEnv
+from ...envs.errors import whole_number
 from ...policies.rogue_net import RogueNet
 from ..runs.checkpoint import (
     CheckpointError,
@@ -67,6 +68,7 @@ def PPO(
             an unknown option of the network.
         ValueError: options of the network besides `network`, or see `stable_baselines3.PPO`.
     """
+    whole_number("PPO: n_steps", n_steps)
     venv = make_vec(env) if isinstance(env, EntityVectorEnv) else _checked_env(env)
     if network is not None:
         if not isinstance(network, RogueNet):

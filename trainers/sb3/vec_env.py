@@ -33,8 +33,7 @@ from ...envs import (
 )
 from ...envs.batch.packed import PackedBatch
 from ...envs.errors import reset_needed
-from ...envs.vector.vector_checks import check_autoreset
-from ..compatibility import check_vector_env
+from ...envs.vector.vector_checks import check_autoreset, check_vector_env
 
 #: What an entity vector environment says of all lanes in one piece, and `RaggedVecEnv` says lane by lane.
 _OF_THE_STEP = {

@@ -34,11 +34,16 @@ class OpponentFolder:
         self.path = Path(path)
 
     def save(self, step: int, policy: Policy) -> None:
-        """Write the snapshot of `step`, replacing an existing one.
+        """Write the snapshot of `step`, replacing one that no checkpoint needs.
 
         Raises:
-            CheckpointError: the system refused to write.
+            CheckpointError: a checkpoint of the run needs the existing one, or the system refused to write.
         """
+        if step in (self._steps_in_checkpoints() or ()):
+            raise CheckpointError(
+                f"{self.path}: a checkpoint of the run in {self.path.parent} needs its snapshot of step"
+                f" {step}. Resume that run, or give the pool the folder of the new one"
+            )
         write_checkpoint(self.path, step, {"policy": policy.state_dict()}, network_metadata(policy))
 
     def read(self, step: int) -> Checkpoint:

@@ -191,7 +191,8 @@ class OpponentPool:
 
         Raises:
             ValueError: there is a snapshot of this step or a later one.
-            CheckpointError: the folder can't be written; the pool is unchanged.
+            CheckpointError: the folder can't be written, or its run needs another snapshot of this step; the
+                pool is unchanged.
         """
         if self.past and step <= cast(int, self.past[-1].step):
             raise ValueError(

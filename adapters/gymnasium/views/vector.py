@@ -28,6 +28,7 @@ class Vector(View):
         parts: which numbers make which entity, in order: `{"Ball": 4, "Paddle": ["x", "y"]}` gives the first
             four to a Ball and the next two, named, to a Paddle; a slice takes its numbers from where it says.
             As a list of pairs a type may come several times: `[("Ball", 2), ("Brick", 3), ("Brick", 3)]`.
+            Numbers of no part are left out.
             Without parts everything is one entity.
         name: the type of the only entity, without parts.
         features: names of its numbers, without parts.
@@ -52,9 +53,13 @@ class Vector(View):
                 lambda observation, n: {name: one_per_observation(encode(observation, n))},
                 single=True,
             )
-        pairs = (
-            list(self.parts.items()) if isinstance(self.parts, Mapping) else [(n, p) for n, p in self.parts]
-        )
+        pairs: list[Any] = list(self.parts.items() if isinstance(self.parts, Mapping) else self.parts)
+        wrong = [pair for pair in pairs if not (isinstance(pair, tuple | list) and len(pair) == 2)]
+        if wrong:
+            raise ViewError(
+                f"{scope.place}: parts: expected a dict, or pairs of a type and its part, got {wrong[0]!r}."
+                " Names of all numbers go into features=…"
+            )
         entities, columns = _columns(pairs, flat.names, scope)
 
         def encode_parts(observation: Any, batch_size: int) -> dict[str, RaggedArray]:

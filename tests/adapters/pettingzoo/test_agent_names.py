@@ -53,6 +53,12 @@ def test_the_kind_is_the_name_without_its_number(between: str) -> None:
     }
     with ez.from_pettingzoo(Drones([*drones, base]), view=views) as venv:
         assert set(venv.single_observation_space.entities) == {"Leader", "Drone", "Base"}
+    mixed = {"drone": ez.views.Vector(name="Drone"), "base": ez.views.auto}
+    with ez.from_pettingzoo(Drones([*drones, base]), view=mixed) as venv:
+        assert {name: len(names) for name, names in venv.single_observation_space.entities.items()} == {
+            "Drone": 3,
+            "base": 5,
+        }
 
 
 def test_agents_that_have_only_a_number_keep_their_names() -> None:

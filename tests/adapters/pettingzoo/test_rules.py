@@ -432,6 +432,13 @@ def test_agents_that_share_a_name_are_refused() -> None:
         ez.from_pettingzoo(game)
 
 
+def test_agents_that_nobody_names_are_told() -> None:
+    game = Colony()
+    game.possible_agents = None  # type: ignore[assignment]
+    with raises(ez.ObservationError, "possible_agents", "names of all agents"):
+        ez.from_pettingzoo(game)
+
+
 def test_games_that_were_made_are_closed_where_making_fails_and_given_ones_are_not() -> None:
     made: list[Colony] = []
 

@@ -104,6 +104,43 @@ def test_one_entity_a_global_action_or_several_actors_decide() -> None:
     assert len(both["move"].labels) == 2 and both["speed"].label in ("SLOW", "FAST")
 
 
+def test_nobody_acts_where_the_list_of_actors_is_empty() -> None:
+    got: list[Any] = []
+
+    def main(agent: Any) -> None:
+        cat, mouse = Cat(1.0), Mouse(0.0)
+        got.append(agent.act(ez.Obs(cat, mouse, score=0, actions={"move": []}), Move))
+        with raises(ez.ObservationError, "'move'", "0 actors", 1):
+            agent.choose(ez.Obs(cat, mouse, score=0, actions={"move": []}), Move)
+        got.append(agent.act(ez.Obs([cat], mouse, actions={"move": {}}), Move))
+        got.append(agent.act(ez.Obs(cat, mouse), Move))
+        agent.game_over(score=1)
+
+    with ez.make_vec(program(main)) as venv:
+        batch, _ = venv.reset(seed=0)
+        actors = []
+        for _ in range(4):
+            actors.append(batch.actions["move"].actors.num_items)
+            batch, *_ = go(venv, Move.LEFT)
+    assert actors == [0, 0, 0, 1]
+    assert got[:3] == [{}, {}, Move.LEFT]
+
+
+def test_what_decides_is_an_enum_for_an_observation() -> None:
+    def main(agent: Any) -> None:
+        for wrong in ("move", Move.LEFT, Move.LEFT.value):
+            with raises(TypeError, "Enum", repr(wrong)):
+                agent.act(ez.Obs(Cat(1.0), score=0), wrong)
+        with raises(TypeError, "ez.Obs", "Cat"):
+            agent.act(Cat(1.0), Move)
+        agent.act(ez.Obs(Cat(2.0), score=0), Move)
+        agent.game_over(score=1)
+
+    with ez.make_vec(program(main)) as venv:
+        batch, _ = venv.reset(seed=0)
+        assert batch.entities["Cat"].values.tolist() == [[2.0]]
+
+
 def test_a_seed_repeats_the_games() -> None:
     with ez.make_vec(chase.main, num_envs=4) as venv:
         first, _ = venv.reset(seed=3)
