@@ -107,6 +107,7 @@ class _Namespaces(MetaPathFinder):
 
     def __init__(self, package: str) -> None:
         self.package = package
+        self._homes = {name: (home, original) for name, home, original in _typing_imports(package)}
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -114,26 +115,33 @@ class _Namespaces(MetaPathFinder):
         parent, _, name = fullname.rpartition(".")
         if parent.partition(".")[0] != self.package:
             return None
-        package = sys.modules[parent]
-        if package.__name__ != parent:  # below a namespace
-            place = f"{package.__name__}.{name}"
-            exists = importlib.util.find_spec(place) is not None
-            return ModuleSpec(fullname, _Found(importlib.import_module(place))) if exists else None
-        if parent != self.package or name not in package.__all__ or PathFinder.find_spec(fullname, path):
+        package = sys.modules[parent].__name__
+        if package != parent:  # below a namespace
+            home, original = package, name
+        elif parent == self.package and name in self._homes and not PathFinder.find_spec(fullname, path):
+            home, original = self._homes[name]
+        else:
             return None
-        found = getattr(package, name)
-        return ModuleSpec(fullname, _Found(found)) if isinstance(found, ModuleType) else None
+        place = f"{home}.{original}"
+        return ModuleSpec(fullname, _Elsewhere(place)) if _is_module(home, place) else None
 
 
-class _Found(Loader):
-    """Loads a module that has been imported under another name."""
+def _is_module(home: str, place: str) -> bool:
+    """Return True if `place` is a module in the package `home`; False if it is another name in it."""
+    spec = importlib.util.find_spec(home)
+    is_package = spec is not None and spec.submodule_search_locations is not None
+    return is_package and importlib.util.find_spec(place) is not None
 
-    def __init__(self, found: ModuleType) -> None:
-        self.found = found
+
+class _Elsewhere(Loader):
+    """Loads a module of another name."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
 
     def exec_module(self, module: ModuleType) -> None:
         """Put the module itself in the place of the empty one, which `import` takes from there."""
-        sys.modules[module.__name__] = self.found
+        sys.modules[module.__name__] = importlib.import_module(self.place)
 
 
 def needs_extra(what: str, error: ModuleNotFoundError) -> ModuleNotFoundError:

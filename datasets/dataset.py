@@ -55,6 +55,7 @@ class EntityDataset:
 
     Attributes:
         paths: all folders; `path` is the first.
+        sums: the SHA-256 of each file, by which two datasets can be told apart.
         space: the observation space; `space.actions` is the action space.
         metadata: what the first recording says about itself ("env", "seed", "policy", …).
 
@@ -73,6 +74,7 @@ class EntityDataset:
         recordings = [_Recording(folder, verify) for folder in self.paths]
         self.metadata: dict[str, Any] = recordings[0].metadata
         self.space = recordings[0].space
+        self.sums = [digest for recording in recordings for digest in recording.sums]
         for recording in recordings[1:]:
             self.check_space(recording.space, f"recording {recording.path}")
         _check_views(recordings)
@@ -234,6 +236,7 @@ class _Recording:
         self.metadata = {name: value for name, value in repeated.items() if name != "spaces"}
         self.space = _space(path / MANIFEST, manifest)
         listed = _listed_parts(path / MANIFEST, manifest)
+        self.sums = [digest for _, _, digest in listed]
         schema = arrow_schema(self.space, repeated)
         opened = [_open_part(path / name, steps, schema) for name, steps, _ in listed]
         self.mappings, self.parts = [mapping for mapping, _ in opened], [part for _, part in opened]

@@ -74,6 +74,7 @@ class Recorder(EntityVectorWrapper):
         teacher: Callable[[EntityBatch], Mapping[str, RaggedArray]] | None = None,
     ) -> None:
         check_autoreset("Recorder", venv)
+        _check_free(metadata, {"num_envs", IS_TAUGHT})
         super().__init__(venv)
         for name in _OF_TRAINING:
             if hasattr(venv, name):
@@ -214,11 +215,13 @@ def record(
     Raises:
         TypeError: not exactly one of `episodes` and `steps` is given, or it is no whole number; or `metadata`
             holds what JSON does not.
-        ValueError: it is not positive, or `seed` is no seed of environments.
+        ValueError: it is not positive, `seed` is no seed of environments, or `metadata` names what the
+            recording says itself.
         FileExistsError: the folder holds something.
     """
     if (episodes is None) == (steps is None):
         raise TypeError(f"record: expected either episodes or steps, got {episodes!r} and {steps!r}")
+    _check_free(metadata, {"seed", "deterministic", "num_envs", IS_TAUGHT})
     check_vector_env("record", venv, ". The environments come first, then the policy")
     if steps is not None:
         whole_number("record: steps", steps)
@@ -332,3 +335,9 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list):
         return [_finite(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _check_free(metadata: Mapping[str, Any] | None, own: set[str]) -> None:
+    """Check that metadata names nothing that the recording says itself and `replay` goes by."""
+    if taken := sorted(own & (metadata or {}).keys()):
+        raise ValueError(f"metadata: expected other names than those of the recording, got {taken[0]!r}")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..envs import EntityBatchBuffer, EntitySpace, space_schema
 from ..envs.errors import whole_number
-from ..files import replace_file
+from ..files import parse_json, replace_file
 from ..ragged import RaggedArray, RaggedBuffer
 from .steps import DTYPES, NUMBERS, Steps, arrow_schema, not_finite, to_arrow
 
@@ -67,7 +67,7 @@ class DatasetWriter:
         if taken := sorted(_TAKEN & (metadata or {}).keys()):
             raise ValueError(f"metadata: expected other keys than the manifest's, got {', '.join(taken)}")
         try:
-            json.dumps(metadata)
+            metadata = parse_json(json.dumps(metadata))  # as readers will see it
         except (TypeError, ValueError) as error:
             raise TypeError(f"metadata: expected what JSON can hold: {error}") from None
         self.path = Path(path)

@@ -18,7 +18,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from rich.console import Console
 
@@ -48,6 +48,8 @@ from .networks import load_network
 _NICENESS = 10
 #: Seconds between two checks of an evaluation that training waits for.
 _PAUSE = 0.1
+#: Options of environments that change no result.
+_OF_PROCESSES = ("num_workers", "worker_timeout")
 #: Of `metrics.jsonl`: the mean return of an evaluation.
 EVAL_RETURN = "eval/episodic_return"
 
@@ -66,10 +68,8 @@ class BackgroundEvaluation:
         assert config.eval.every is not None
         self.folder, self.every, self.console, self.stop = folder, config.eval.every, console, stop
         self._step = step
-        self._waiting, self._best = folder.path / "eval", folder.path / "best"
-        # As JSON has it, to compare it with what was written.
-        self._settings = parse_json(json.dumps(plain(_settings_of(config)), default=str).encode())
-        self._forget_foreign_best()
+        self._waiting, self._best = folder.path / "eval", BestCheckpoint(folder)
+        self._has_trained = False
         self._evaluation: _Evaluation | None = None
         self._latest: dict[str, float] = {}
         for path in checkpoint_paths(self._waiting):
@@ -81,6 +81,9 @@ class BackgroundEvaluation:
 
     def __call__(self, trainer: PPO, metrics: dict[str, float]) -> None:
         before, self._step = self._step, trainer.step
+        if not self._has_trained:  # only now: a resume may be refused, or have nothing left to train
+            self._has_trained = True
+            self._best.forget_after(before)
         if is_due(before, trainer.step, self.every):
             tensors, metadata = capture(trainer)
             write_checkpoint(self._waiting, trainer.step, {"policy": tensors["policy"]}, metadata)
@@ -101,6 +104,7 @@ class BackgroundEvaluation:
         finally:
             if self._evaluation is not None:
                 self._evaluation.end()
+            self._best.tidy()
             self.folder.close()
 
     def _poll(self) -> None:
@@ -112,49 +116,85 @@ class BackgroundEvaluation:
         if self._evaluation is None and waiting:
             self._evaluation = _Evaluation(self.folder.path, waiting[0])
 
-    def _forget_foreign_best(self) -> None:
-        """Drop the best checkpoint if it is of a part that is trained again, or was evaluated otherwise."""
-        record = self._best / "evaluation.json"
-        if not record.exists():
-            return
-        found = parse_json(record.read_bytes())
-        if found["step"] > self._step or found.get("settings", self._settings) != self._settings:
-            shutil.rmtree(self._best)
-
     def _say(self, line: str) -> None:
         say(self.console, line)
 
     def _take_in(self, ended: _Evaluation) -> None:
         checkpoint = ended.checkpoint
         try:
-            self._latest = ended.result()
+            self._latest, settings = ended.result()
         except UserError as error:
             self._say(f"the evaluation of step {step_of(checkpoint):,} failed: {error}")
         else:
             if step_of(checkpoint) not in self._logged:
                 self.folder.log(step_of(checkpoint), self._latest)
-            self._keep_if_best(checkpoint, self._latest)
+            self._best.keep_if_best(checkpoint, self._latest, settings)
         if checkpoint.exists():
             delete_checkpoint(checkpoint)
 
-    def _keep_if_best(self, checkpoint: Path, found: Mapping[str, float]) -> None:
-        """Move the checkpoint to `best/` if no earlier one had a higher mean return."""
-        record = self._best / "evaluation.json"
-        content = {"step": step_of(checkpoint), **found, "settings": self._settings}
-        earlier_record = parse_json(record.read_bytes()) if record.exists() else content
-        is_best = earlier_record == content or earlier_record[EVAL_RETURN] < found[EVAL_RETURN]
+
+class BestCheckpoint:
+    """The folder `best/` of a run: the checkpoint with the highest mean return, and `evaluation.json`.
+
+    While the run has no checkpoint as late as the best one, it continues from before it if it is killed.
+    Until then the best ones of before are kept as well.
+    """
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder, self._path = folder, folder.path / "best"
+        self._record, self._checkpoints = self._path / "evaluation.json", self._path / "checkpoints"
+
+    def keep_if_best(self, checkpoint: Path, found: Mapping[str, float], settings: Any) -> None:
+        """Move a checkpoint here if no earlier one, evaluated in the same way, has a higher mean return."""
+        content = {"step": step_of(checkpoint), **found, "settings": settings}
+        known = [one for one in self._entries() if _same(one.get("settings", settings), settings)]
+        is_best = not known or content == _plain(known[0]) or known[0][EVAL_RETURN] < found[EVAL_RETURN]
         if not is_best or not checkpoint.exists():
             return
-        kept = self._best / "checkpoints"
-        kept.mkdir(parents=True, exist_ok=True)
-        earlier = checkpoint_paths(kept)
+        self._checkpoints.mkdir(parents=True, exist_ok=True)
         # In this order, a kill in between leaves the checkpoint waiting, which is then kept at the resume.
-        replace_file(record, json.dumps(content, indent=1).encode())
-        shutil.rmtree(kept / checkpoint.name, ignore_errors=True)
-        checkpoint.rename(kept / checkpoint.name)
-        for path in earlier:
-            if path.name != checkpoint.name:
+        self._write([content, *(one for one in known if one["step"] != content["step"])])
+        shutil.rmtree(self._checkpoints / checkpoint.name, ignore_errors=True)
+        checkpoint.rename(self._checkpoints / checkpoint.name)
+        self.tidy()
+
+    def forget_after(self, step: int) -> None:
+        """Forget checkpoints after `step`, from which the run is trained again."""
+        entries = self._entries()
+        kept = [one for one in entries if one["step"] <= step]
+        if entries and not kept:
+            shutil.rmtree(self._path)
+        elif kept != entries:
+            self._write(kept)
+            self.tidy()
+
+    def tidy(self) -> None:
+        """Delete the checkpoints before the best one, if no resume can need them any more."""
+        entries = self._entries()
+        if not entries:
+            return
+        if any(step_of(path) >= entries[0]["step"] for path in checkpoint_paths(self._folder.checkpoints)):
+            entries = entries[:1]
+            self._write(entries)
+        steps = {one["step"] for one in entries}
+        for path in checkpoint_paths(self._checkpoints):
+            if step_of(path) not in steps:
                 delete_checkpoint(path)
+
+    def _entries(self) -> list[dict[str, Any]]:
+        """Return what is known of the best checkpoint, and of those before it, the best first."""
+        if not self._record.exists():
+            return []
+        best = parse_json(self._record.read_bytes())
+        return [_plain(best), *best.get("before", [])]
+
+    def _write(self, entries: list[dict[str, Any]]) -> None:
+        before = {"before": entries[1:]} if len(entries) > 1 else {}
+        replace_file(self._record, json.dumps({**entries[0], **before}, indent=1).encode())
+
+
+def _plain(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in entry.items() if name != "before"}
 
 
 class _Evaluation:
@@ -181,8 +221,8 @@ class _Evaluation:
         self._process.kill()
         self._close()
 
-    def result(self) -> dict[str, float]:
-        """Return the metrics, once the process has ended.
+    def result(self) -> tuple[dict[str, float], Any]:
+        """Return the metrics and the settings, once the process has ended.
 
         Raises:
             UserError: it failed; the message is the last line that it wrote.
@@ -191,7 +231,8 @@ class _Evaluation:
         self._close()
         if self._process.returncode:
             raise UserError(errors.splitlines()[-1] if errors else "it was killed")
-        return parse_json(output)
+        found = parse_json(output)
+        return found["metrics"], found["settings"]
 
     def _close(self) -> None:
         self._process.communicate()
@@ -210,8 +251,21 @@ def _settings_of(config: TrainConfig) -> tuple[EnvConfig, int, bool, int]:
     return env, config.eval.episodes, config.eval.deterministic, config.eval.seed
 
 
-def evaluate_checkpoint(run: Path, checkpoint: Path) -> dict[str, float]:
-    """Play whole episodes as the configuration of the run says.
+def _same(one: Any, other: Any) -> bool:
+    """Return True if two settings lead to the same results: processes don't change these."""
+    return _without_workers(one) == _without_workers(other)
+
+
+def _without_workers(settings: Any) -> Any:
+    if not settings:
+        return settings
+    env, *rest = settings
+    kwargs = {name: value for name, value in env["kwargs"].items() if name not in _OF_PROCESSES}
+    return [{**env, "kwargs": kwargs}, *rest]
+
+
+def evaluate_checkpoint(run: Path, checkpoint: Path) -> tuple[dict[str, float], Any]:
+    """Play whole episodes as the configuration of the run says; return the metrics, and what it says.
 
     Raises:
         UserError: the environments can't be made, or the checkpoint can't be read.
@@ -223,12 +277,13 @@ def evaluate_checkpoint(run: Path, checkpoint: Path) -> dict[str, float]:
         played = evaluate(policy, venv, episodes, deterministic, seed)
     interval = played.interval()
     bounds = {"eval/episodic_return_low": interval.low, "eval/episodic_return_high": interval.high}
-    return {
+    metrics = {
         EVAL_RETURN: interval.mean,
         **({} if math.isnan(interval.low) else bounds),  # a single episode or game has none
         "eval/episodic_length": float(played.lengths.mean()),
         "eval/episodes": float(len(played.returns)),
     }
+    return metrics, plain((env, episodes, deterministic, seed))
 
 
 def main(run: str, checkpoint: str) -> int:
@@ -239,12 +294,12 @@ def main(run: str, checkpoint: str) -> int:
     output = os.dup(1)
     os.dup2(2, 1)  # what environments print is no part of the result
     try:
-        found = evaluate_checkpoint(Path(run), Path(checkpoint))
+        metrics, settings = evaluate_checkpoint(Path(run), Path(checkpoint))
     except UserError as error:
         print(error, file=sys.stderr)
         return 2
     with open(output, "w") as file:
-        json.dump(found, file)
+        json.dump({"metrics": metrics, "settings": settings}, file, default=str)
     return 0
 
 

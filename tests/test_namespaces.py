@@ -28,7 +28,8 @@ def test_a_module_below_a_namespace_is_loaded_once() -> None:
     assert importlib.util.find_spec("entitize.vector.nothing_of_this_name") is None
 
 
-@pytest.mark.parametrize("name", ["PPO", "nothing_of_this_name"])
+@pytest.mark.parametrize("name", ["PPO", "record", "export_onnx", "make", "Obs", "nothing_of_this_name"])
 def test_what_is_no_module_is_not_imported(name: str) -> None:
+    assert importlib.util.find_spec(f"entitize.{name}") is None
     with pytest.raises(ModuleNotFoundError, match=f"entitize.{name}"):
         importlib.import_module(f"entitize.{name}")

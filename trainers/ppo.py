@@ -78,8 +78,7 @@ class PPO(OwnsOptimizer):
     Raises:
         TypeError: `policy` is no module or no `Policy`, or `config` no `PPOConfig`.
         RankError: another process that trains along is gone, or its policy differs after an update.
-        FileNotFoundError: there is no `run_dir` to resume.
-        NotADirectoryError: `run_dir` is a file, or below one.
+        FileNotFoundError, NotADirectoryError: there is no `run_dir` to resume; it is a file, or below one.
         ValueError: policy and environments have different actions, or the autoreset mode is another.
         FileExistsError: `run_dir` holds a run and `resume` is false.
         RunLockedError: another process trains in `run_dir`.
@@ -109,8 +108,7 @@ class PPO(OwnsOptimizer):
         optimizer = make_optimizer(self.policy.parameters(), config, self.device)
         self.learner: Learner = make_learner(policy, optimizer, config, self.ranks)
         self.rng = np.random.default_rng(config.seed)
-        self.step = 0  # active environment steps, over all environments
-        self.updates = 0
+        self.step = self.updates = 0  # steps: of active environments, all together
         self.elapsed_seconds = 0.0  # in rollouts and updates, of earlier parts of a resumed run as well
         start = StartingPolicy(policy, self.ranks) if config.start_kl_coef else None
         self.collector = Collector(policy, venv, config, self.ranks, lanes, num_lanes, start)
@@ -195,19 +193,22 @@ class PPO(OwnsOptimizer):
 
     def _train(self, show: Show, stop: threading.Event) -> dict[str, float]:
         metrics: dict[str, float] = {}
-        while self._fraction_done(self.step - (0 if self._samples is None else self._num_samples)) < 1:
+        while self._fraction_done(self._steps_learned) < 1:
             metrics = self._iterate()
             with saving_on_error(self._save_new):
                 show(self.step, metrics)
                 stops = [stop.is_set(), *(callback(self, metrics) for callback in self.callbacks)]
-            if self._run and is_due(
-                self.step - self._num_samples, self.step, self.config.checkpoint_interval
-            ):
+            before, interval = self.step - self._num_samples, self.config.checkpoint_interval
+            if self._run and is_due(before, self.step, interval):
                 self.save_checkpoint()
             if any(self.ranks.gather(any(stops))):
                 break
         self._save_new()
         return metrics
+
+    @property
+    def _steps_learned(self) -> int:  # `step` without the rollout that waits for its update
+        return self.step - (0 if self._samples is None else self._num_samples)
 
     def _fraction_done(self, step: int) -> float:
         """Return the fraction of training done after `step` steps: by steps or by time, the larger."""
@@ -219,8 +220,7 @@ class PPO(OwnsOptimizer):
     def _iterate(self) -> dict[str, float]:
         """Run one rollout and its update, and log the metrics."""
         self.check_optimizer()
-        began = time.perf_counter()
-        before = dict(self.clock.wall)
+        began, before = time.perf_counter(), dict(self.clock.wall)
         with (
             naming_update(self.updates + 1, self.step, self._run),
             thread_count(self.config.num_threads),
@@ -279,7 +279,7 @@ class PPO(OwnsOptimizer):
         if samples is None:
             raise RuntimeError("collect a rollout before the update")
         is_own = samples is self._samples
-        step_before = self.step - (self._num_samples if is_own else 0)
+        step_before = self._steps_learned if is_own else self.step
         self._samples = None
         before = Snapshot(self.policy, self.optimizer)
         try:
@@ -342,8 +342,8 @@ class PPO(OwnsOptimizer):
             if config.target_kl is not None and kl > config.target_kl:
                 break
         metrics = {f"losses/{name}": float(np.mean(values)) for name, values in history.items()}
-        learning_rate = float(self.optimizer.param_groups[0]["lr"])
-        metrics |= {"charts/learning_rate": learning_rate, "charts/entropy_coef": ent_coef}
+        metrics["charts/learning_rate"] = float(self.optimizer.param_groups[0]["lr"])
+        metrics["charts/entropy_coef"] = ent_coef
         metrics["charts/epochs"] = float(len(history["approx_kl"]) // num_minibatches)
         return metrics
 
@@ -357,7 +357,7 @@ class PPO(OwnsOptimizer):
     # -- runs and checkpoints -------------------------------------------------------------------------------
 
     def save_checkpoint(self) -> Path:
-        """Write a checkpoint into the run folder.
+        """Write a checkpoint into the run folder, without a rollout that waits for its update.
 
         It contains the state of the environments if they can save it and their episodes have started.
 
@@ -367,15 +367,15 @@ class PPO(OwnsOptimizer):
         """
         if self._run is None:
             raise RuntimeError("a trainer without run_dir writes no checkpoints")
-        tensors, metadata = capture(self)
-        path = self._run.save(self.step, tensors, metadata, self.config.keep_checkpoints)
-        self._saved_step = self.step
+        step = self._steps_learned
+        path = self._run.save(step, *capture(self), self.config.keep_checkpoints)
+        self._saved_step = step
         if self.config.reset_at_checkpoint:
             self.collector.player.stop_episodes()
         return path
 
     def _save_new(self) -> None:
-        if self._run is not None and self.step not in (0, self._saved_step):
+        if self._run is not None and self._steps_learned not in (0, self._saved_step):
             self.save_checkpoint()
 
     def restore(self, checkpoint: str | Path | Checkpoint) -> None:

@@ -230,7 +230,8 @@ class _Discrete(ActionPart):
         return (choices[self.name] + self.space.start).astype(self.space.dtype)
 
     def masks(self, mask: Any, batch_size: int, place: str) -> dict[str, NDArray[np.bool_]]:
-        if isinstance(mask, np.ndarray) and math.prod(mask.shape[1:]) == self.space.n:
+        is_table = isinstance(mask, np.ndarray) and mask.dtype != object  # objects: a mask each
+        if is_table and math.prod(mask.shape[1:]) == self.space.n:
             mask = mask.reshape(len(mask), -1)  # of combinations, in the order of numpy.unravel_index
         return {self.name: _flags(mask, (batch_size, int(self.space.n)), self.name, place)}
 
@@ -296,9 +297,14 @@ class _Box(ActionPart):
     def decode(self, choices: Choices) -> NDArray[Any]:
         chosen = choices[self.name].astype(np.float64 if self.whole else self.space.dtype)
         chosen = chosen.reshape(-1, *self.space.shape)
-        if self.whole:
-            chosen = np.rint(chosen)
-        return chosen.clip(self.space.low, self.space.high).astype(self.space.dtype)
+        low, high = self.space.low, self.space.high
+        if not self.whole:
+            return chosen.clip(low, high).astype(self.space.dtype)
+        chosen = np.rint(chosen)
+        is_low, is_high = chosen <= low.astype(np.float64), chosen >= high.astype(np.float64)
+        # float64 rounds the largest limits up, beyond what the dtype holds
+        inside = np.where(is_low | is_high, 0, chosen).astype(self.space.dtype)
+        return np.where(is_low, low, np.where(is_high, high, inside))
 
     def masks(self, mask: Any, batch_size: int, place: str) -> dict[str, NDArray[np.bool_]]:
         return {}

@@ -62,13 +62,24 @@ class EntitySpaceObserver(AgentObserver):
             batch = batch_observations(
                 self.observation_space, [self._completed(observation) for observation in observations]
             )
-            if whole and all(np.isfinite(rows.values).all() for rows in batch.entities.values()):
+            if whole and self._is_sound(batch):
                 return batch
         except Exception:
             self._check(observations)
             raise
         self._check(observations)
         return batch
+
+    def _is_sound(self, batch: EntityBatch) -> bool:
+        """Return True if all numbers are finite and every actor may do something."""
+        return (
+            all(np.isfinite(rows.values).all() for rows in batch.entities.values())
+            and bool(np.isfinite(batch.globals).all())
+            and all(
+                action.actor_without_choice(batch.actions[name]) is None
+                for name, action in self.observation_space.actions.items()
+            )
+        )
 
     def _is_whole(self, observation: AgentObservation) -> bool:
         """Return True if an observation has exactly the parts of its agent's space."""
@@ -99,7 +110,10 @@ class EntitySpaceObserver(AgentObserver):
         globals_ = np.zeros(len(self.observation_space.global_features), np.float32)
         if observation is not None and "globals" in seen:
             globals_[self._global_columns[observation.agent]] = seen["globals"]
+        frame = self.observation_space.frame
+        picture = {} if frame is None else {"frame": seen.get("frame", np.zeros(frame, np.uint8))}
         return {
+            **picture,
             "entities": entities,
             "globals": globals_,
             "visible": {n: np.ones(len(e), np.int8) for n, e in entities.items()} | seen.get("visible", {}),
@@ -149,7 +163,16 @@ def _union(env: str, agents: Mapping[str, EntitySpace]) -> EntitySpace:
             f"{env}: expected entity types in the same order for all agents, got different orders of"
             f" the entity types {error.args[1]}"
         ) from None
+    frames = {space.frame for space in agents.values() if space.frame is not None}
+    if len(frames) > 1:
+        raise ViewError(f"{env}: frame: expected pictures of one shape for all agents, got {sorted(frames)}")
     globals_ = dict.fromkeys(name for space in agents.values() for name in space.global_features)
     hidden = any(space.hidden for space in agents.values())
     optional = all(space.actions.optional for space in agents.values())
-    return EntitySpace(types, EntityActionSpace(actions, optional=optional), list(globals_), hidden)
+    return EntitySpace(
+        types,
+        EntityActionSpace(actions, optional=optional),
+        list(globals_),
+        hidden,
+        frame=next(iter(frames), None),
+    )

@@ -83,7 +83,7 @@ class GameLanes(EntityVectorEnv):
     def _seeds(self, seed: Seeds) -> Seeds:
         if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
             raise ValueError(f"seed: expected a whole number, not below 0, or None, got {seed!r}")
-        return seed
+        return None if seed is None else int(seed)
 
     def _reset(self, seed: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
         """Start all games; game i gets `seed` + i, and every game the `options`."""

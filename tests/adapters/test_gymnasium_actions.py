@@ -407,3 +407,39 @@ def test_mask_sources_that_are_not_there_are_named():
         wrap_vec(SyncVectorEnv([lambda: Echo(Discrete(2))]), action_mask="method")
     with raises(ValueError, "action_mask", "'guess'", "'auto', 'info'"):
         wrap(Echo(Discrete(2)), action_mask="guess")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "dtype"),
+    [
+        (0, 2**63 - 1, np.int64),
+        (-(2**63), 2**63 - 1, np.int64),
+        (0, 2**64 - 1, np.uint64),
+        (-3, 2**31 - 1, np.int32),
+        (0, 255, np.uint8),
+    ],
+)
+def test_the_limits_of_whole_numbers_are_reached_and_not_passed(low: int, high: int, dtype: Any) -> None:
+    space = Box(low, high, (1,), dtype)
+    env = wrap(Echo(space))
+    for wanted in (low, high):
+        env.reset(seed=0)
+        env.step({"action": np.array([[np.float32(wanted)]])})
+        (given,) = env.unwrapped.given[-1:]  # type: ignore[attr-defined]
+        assert given.dtype == dtype and given.tolist() == [wanted] and space.contains(given)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_masks_of_different_dtypes_in_two_lanes(n: int) -> None:
+    kinds = iter([np.int8, np.bool_])
+    venv = ez.make_vec(lambda: Echo(Discrete(n), mask=np.ones(n, next(kinds))), 2)
+    batch, _ = venv.reset(seed=0)
+    assert batch.actions["action"].mask.values.tolist() == [[True] * n] * 2
+
+
+@pytest.mark.parametrize("shape", [(3, 3, 0), (2, 0, 4, 4), (0, 2, 2)])
+def test_a_grid_without_cells_is_refused(shape: tuple[int, ...]) -> None:
+    env = Echo(Discrete(2))
+    env.observation_space = Box(0, 1, shape, np.float32)
+    with raises(ez.views.ViewError, "observation_space", "cells"):
+        wrap(env)

@@ -456,3 +456,23 @@ def test_a_recording_says_which_lanes_had_to_wait(tmp_path: Path) -> None:
     recorded = dataset.column("inactive")[~dataset.column("final").astype(bool)].astype(bool)
     assert 0 < recorded.sum() < len(recorded)
     np.testing.assert_array_equal(recorded, np.concatenate(expected))
+
+
+@pytest.mark.parametrize("name", ["seed", "num_envs", "deterministic", "taught"])
+def test_metadata_does_not_replace_what_the_recording_says(name: str, tmp_path: Path) -> None:
+    with ez.make_vec("Xor", 2) as venv, raises(ValueError, "metadata", f"'{name}'"):
+        ez.record(venv, None, tmp_path / "plays", steps=3, metadata={name: 42})
+    assert not (tmp_path / "plays").exists()
+
+
+def test_metadata_is_kept_as_json_has_it(tmp_path: Path) -> None:
+    nested: list[object] = []
+    for _ in range(70):
+        nested = [nested]
+    with ez.make_vec("Xor", 2) as venv:
+        with raises(TypeError, "metadata", "deep"):
+            ez.record(venv, None, tmp_path / "deep", steps=3, metadata={"config": nested})
+        metadata = {"names": {0: "a", "0": "b"}, "pair": (1, 2)}
+        ez.record(venv, None, tmp_path / "plays", steps=3, metadata=metadata)
+    found = EntityDataset(tmp_path / "plays").metadata
+    assert (found["names"], found["pair"]) == ({"0": "b"}, [1, 2])

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import entitize as ez
 import pytest
+import torch
 from entitize.cli import main
 from entitize.experiments import TrainArguments, TrainConfig, parse, train
-from entitize.experiments.background_evaluation import evaluate_checkpoint
-from entitize.trainers import checkpoint_paths, load_policy, read_metrics
+from entitize.experiments.background_evaluation import BestCheckpoint, evaluate_checkpoint
+from entitize.trainers import RunFolder, checkpoint_paths, load_policy, read_metrics, write_checkpoint
 
 from waiting import PATIENCE, wait_until
 
@@ -42,7 +43,7 @@ def test_checkpoints_are_evaluated_and_the_best_is_kept(tmp_path: Path) -> None:
     )
     by_step = {int(path.name[5:]): path for path in checkpoint_paths(run / "checkpoints")}
     for line in found:  # the evaluation of the checkpoint by itself finds the same
-        again = evaluate_checkpoint(run, by_step[int(line["step"])])
+        again, _ = evaluate_checkpoint(run, by_step[int(line["step"])])
         assert {"step": line["step"], **again} == line
     best = max(found, key=lambda line: line["eval/episodic_return"])
     record = json.loads((run / "best" / "evaluation.json").read_text())
@@ -91,6 +92,56 @@ def test_the_best_is_one_of_the_run_and_of_its_evaluations(tmp_path: Path) -> No
     assert best_after() == 64
     assert best_after(step=2000) > 64  # of a part that was trained again
     assert best_after(settings=[]) > 64  # of other games
+
+
+def test_a_resume_that_trains_nothing_leaves_the_best(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert main([*TRAIN, "--run", str(run), "--ppo.total-timesteps", "96"]) == 0
+    before = {path: path.read_bytes() for path in (run / "best").rglob("*") if path.is_file()}
+    for code, words in (
+        (2, ["--ppo.total-timesteps", "32", "--eval.episodes", "8"]),  # it has taken more
+        (0, ["--eval.episodes", "8"]),  # it is over
+        (0, ["--env.kwargs", "num_workers=2"]),
+    ):
+        assert main(["train", "--resume", str(run), *words]) == code
+        assert {path: path.read_bytes() for path in (run / "best").rglob("*") if path.is_file()} == before
+    record = json.loads((run / "best" / "evaluation.json").read_text())
+    (checkpoint,) = checkpoint_paths(run / "best" / "checkpoints")
+    checkpoint.rename(run / "eval" / checkpoint.name)  # of a run that is over, with settings that are not
+    assert main(["train", "--resume", str(run), "--eval.episodes", "8"]) == 0
+    assert json.loads((run / "best" / "evaluation.json").read_text()) == record
+    workers = ["--env.kwargs", "num_workers=2", "--ppo.total-timesteps", "128"]
+    (run / "best" / "evaluation.json").write_text(json.dumps({**record, "eval/episodic_return": 1e9}))
+    assert main(["train", "--resume", str(run), *workers]) == 0
+    assert json.loads((run / "best" / "evaluation.json").read_text())["step"] == record["step"]
+
+
+def test_the_best_of_before_is_there_where_a_killed_run_begins_anew(tmp_path: Path) -> None:
+    """Checkpoints 1 to 4 are evaluated, the run has the second; 3 was the best and is trained again."""
+    folder = RunFolder(tmp_path / "run")
+    best = BestCheckpoint(folder)
+
+    def evaluated(step: int, mean: float) -> list[int]:
+        path = write_checkpoint(folder.path / "eval", step, {"policy": {"w": torch.ones(1)}}, {})
+        best.keep_if_best(path, {"eval/episodic_return": mean}, [])
+        return [int(path.name[5:]) for path in checkpoint_paths(tmp_path / "run" / "best" / "checkpoints")]
+
+    assert evaluated(1, 0.5) == [1]
+    assert evaluated(2, 0.4) == [1]
+    write_checkpoint(folder.checkpoints, 2, {"policy": {"w": torch.ones(1)}}, {})
+    assert evaluated(3, 0.6) == [1, 3]
+    assert evaluated(4, 0.3) == [1, 3]
+    record = tmp_path / "run" / "best" / "evaluation.json"
+    assert json.loads(record.read_text())["step"] == 3
+    best.forget_after(2)
+    found = json.loads(record.read_text())
+    assert (found["step"], found["eval/episodic_return"]) == (1, 0.5) and "before" not in found
+    assert evaluated(3, 0.55) == [1, 3]
+    write_checkpoint(folder.checkpoints, 4, {"policy": {"w": torch.ones(1)}}, {})
+    best.tidy()
+    assert evaluated(4, 0.1) == [3]
+    best.forget_after(0)
+    assert not record.exists()
 
 
 def test_a_run_that_is_over_keeps_its_configuration(

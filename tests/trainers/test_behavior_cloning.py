@@ -186,6 +186,17 @@ def test_a_run_continues_with_its_own_options_and_data(plays: Path, tmp_path: Pa
         ez.BehaviorCloning(make_net(), twice, config, tmp_path / "run", resume=True)
 
 
+def test_a_run_does_not_continue_with_other_data_of_the_same_length(tmp_path: Path) -> None:
+    config = ez.BehaviorCloningConfig(epochs=1, minibatch_size=32)
+    net = ez.RogueNet(DECISIONS, DECISIONS.actions, d_model=8, n_layer=1)
+    ez.BehaviorCloning(net, random_dataset(tmp_path / "first"), config, tmp_path / "run").train()
+    other = random_dataset(tmp_path / "other", seed=1)
+    with raises(CheckpointError, tmp_path / "first", "others"):
+        ez.BehaviorCloning(net, other, config, tmp_path / "run", resume=True)
+    first = EntityDataset(tmp_path / "first")
+    assert ez.BehaviorCloning(net, first, config, tmp_path / "run", resume=True).epoch == 1
+
+
 def test_an_epoch_that_is_interrupted_is_undone(plays: Path) -> None:
     net = make_net()
     trainer = ez.BehaviorCloning(net, EntityDataset(plays), ez.BehaviorCloningConfig(minibatch_size=64))

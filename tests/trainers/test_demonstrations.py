@@ -35,6 +35,20 @@ def test_only_episodes_with_the_least_return_are_learned_from_and_held_out(tmp_p
         ez.BehaviorCloningConfig(min_return="10")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("reward", "least"), [(0.9, 0.9), (0.7, 3.5), (-0.1, -0.5)])
+def test_a_return_that_is_reached_but_for_rounding_counts(
+    reward: float, least: float, tmp_path: Path
+) -> None:
+    """Rewards are recorded in float32."""
+    steps = random_dataset(tmp_path / "plays", 10).gather(np.arange(10))
+    rewards = np.full(10, reward if least != reward else reward / 5, np.float32)
+    rewards[5:] -= 0.01
+    with DatasetWriter(tmp_path / "even", DECISIONS) as writer:
+        writer.append(replace(steps, reward=rewards))
+    parts = Demonstrations(EntityDataset(tmp_path / "even"), held_out=0.0, min_return=least)
+    assert parts.learned.tolist() == [0, 1, 2, 3, 4]
+
+
 def test_a_clone_of_good_episodes_alone_plays_as_these(tmp_path: Path) -> None:
     """Half of the episodes say the contrary of the other half, and get nothing for it."""
     space = ez.EntitySpace({"A": ["x"]}, ez.EntityActionSpace({"Go": ez.Categorical(["l", "r"])}))

@@ -137,6 +137,23 @@ def test_a_rollout_in_which_nobody_acts_is_told() -> None:
         PPO(policy, venv, CONFIG).train(12)
 
 
+def test_a_rollout_that_waits_for_its_update_is_not_in_a_checkpoint(
+    toy_policy: Any, toy_venv: Any, tmp_path: Path
+) -> None:
+    config = replace(CONFIG, total_timesteps=24)
+    trainer = PPO(toy_policy(), toy_venv(4), config, tmp_path / "run")
+    trainer.collect()
+    assert trainer.save_checkpoint().name == "step_000000000000"
+    resumed = PPO(toy_policy(), toy_venv(4), config, tmp_path / "run", resume=True)
+    assert (resumed.step, resumed.updates) == (0, 0)
+    trainer.train()
+    assert trainer.updates == 1
+    saved = PPO(toy_policy(), toy_venv(4), config, tmp_path / "run", resume=True)
+    assert (saved.step, saved.updates) == (24, 1)
+    for ours, theirs in zip(saved.policy.parameters(), trainer.policy.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
 def test_learning_rate_and_entropy_bonus_fall_with_the_steps_taken(toy_policy: Any, toy_venv: Any) -> None:
     seen: list[tuple[float, float]] = []
 

@@ -297,6 +297,7 @@ class BehaviorCloning(OwnsOptimizer):
             "cloning": asdict(self.config),
             "dataset": ", ".join(map(str, self.demonstrations.dataset.paths)),
             "num_steps": len(self.demonstrations.dataset),
+            "dataset_sums": self.demonstrations.dataset.sums,
         }
         if self._best is not None:
             tensors["best"] = self._best[2]
@@ -334,11 +335,13 @@ class BehaviorCloning(OwnsOptimizer):
         differing = [
             f"{name} was {stored[name]!r}, now {own[name]!r}" for name in own if stored[name] != own[name]
         ]
-        before, steps = checkpoint.metadata.get("num_steps"), len(self.demonstrations.dataset)
-        if before is not None and before != steps:
+        dataset, before = self.demonstrations.dataset, checkpoint.metadata
+        if before.get("num_steps", len(dataset)) != len(dataset):
             differing.append(
-                f"the dataset ({checkpoint.metadata['dataset']}) had {before:,} steps, now {steps:,}"
+                f"the dataset ({before['dataset']}) had {before['num_steps']:,} steps, now {len(dataset):,}"
             )
+        elif before.get("dataset_sums", dataset.sums) != dataset.sums:
+            differing.append(f"the dataset ({before['dataset']}) had the same number of steps, but others")
         if differing:
             raise CheckpointError(
                 f"checkpoint {checkpoint.path}: expected the dataset and the options of the run:"

@@ -17,6 +17,9 @@ from ...ragged import RaggedArray
 from ..advantages import generalized_advantages
 from .cloning_config import Illegal
 
+#: Rewards are recorded in float32: 0.9 is a little less.
+_ROUNDING = 1e-6
+
 
 @dataclass(frozen=True, eq=False)
 class Demonstration:
@@ -122,15 +125,16 @@ def _acting(steps: Steps) -> EntityBatch:
 
 
 def _of_good_episodes(dataset: EntityDataset, rows: NDArray[np.int64], least: float) -> NDArray[np.int64]:
-    """Return those of `rows` whose episodes have a total reward of at least `least`."""
+    """Return those of `rows` whose episodes have a total reward of at least `least`, in float32."""
+    enough = least - _ROUNDING * max(1.0, abs(least))
     totals = {episode.number: episode.total_reward for episode in dataset.episodes}
     best = max(totals.values())
-    if best < least:
+    if best < enough:
         raise DatasetError(
             f"{dataset.path}: min_return: expected a total reward that an episode reaches, got {least:g};"
             f" the best one has {best:g}"
         )
-    good = [number for number, total in totals.items() if total >= least]
+    good = [number for number, total in totals.items() if total >= enough]
     return rows[np.isin(dataset.column("episode")[rows], good)]
 
 

@@ -31,6 +31,8 @@ def grid_reader(
     if not isinstance(space, spaces.Box | spaces.MultiBinary | spaces.MultiDiscrete) or len(space.shape) < 2:
         raise scope.refuse(view, space, "a grid of two axes or more")
     shape, flat = space.shape, len(space.shape) == 2
+    if not flat and 0 in shape:
+        raise scope.refuse(view, space, "a grid with cells and channels")
     if layout is None:
         layout = "hw" if flat else _layout_of(shape[-3:])
     if layout not in LAYOUTS or (len(layout) == 2) != flat:
