@@ -380,17 +380,23 @@ BOX = gymnasium.spaces.Box(-1, 1, (2,))
 
 
 @pytest.mark.parametrize(
-    ("space", "shown"),
+    ("space", "shown", "fact"),
     [
-        (gymnasium.spaces.Dict(a=BOX, b=BOX), {"a": np.zeros(2, np.float32)}),
-        (gymnasium.spaces.Sequence(BOX), 3),
-        (gymnasium.spaces.Graph(BOX, None), 3),
-        (gymnasium.spaces.OneOf([BOX, BOX]), 3),
-        (gymnasium.spaces.Discrete(3), "1"),
+        (gymnasium.spaces.Dict(a=BOX, b=BOX), {"a": np.zeros(2, np.float32)}, "component 'b'"),
+        (gymnasium.spaces.Dict(a=BOX, b=BOX), None, "['a', 'b']"),
+        (
+            gymnasium.spaces.Dict(a=BOX),
+            {"a": np.zeros(3, np.float32)},
+            "['a']: expected an array of shape (2,)",
+        ),
+        (gymnasium.spaces.Sequence(BOX), 3, 3),
+        (gymnasium.spaces.Graph(BOX, None), 3, 3),
+        (gymnasium.spaces.OneOf([BOX, BOX]), 3, 3),
+        (gymnasium.spaces.Discrete(3), "1", "'1'"),
     ],
 )
-def test_an_observation_of_another_structure_is_named(space, shown):
-    with raises(ObservationError, "Saying", "observation"):
+def test_an_observation_of_another_structure_is_named(space, shown, fact):
+    with raises(ObservationError, "Saying", "observation", fact):
         wrap(Saying(space, shown)).reset()
 
 
