@@ -25,6 +25,10 @@ from .schedule import Clock, annealed
 from .starting_policy import StartingPolicy
 
 
+#: Steps from the start without any actor after which there is a warning.
+_MANY_STEPS = 1_000
+
+
 class Collector:
     """Takes `config.num_steps` steps in every environment at each call of `collect`.
 
@@ -61,6 +65,7 @@ class Collector:
         self.clock = Clock()
         self.rollout: Rollout | None = None
         self.rows: NDArray[np.int64] | None = None
+        self._without_actors: int | None = 0  # steps so far; None: there were actors, or a warning
         self.player: Player | RolloutSource
         if isinstance(venv, RolloutSource):
             self.player = venv
@@ -121,15 +126,25 @@ class Collector:
             penalized = self.start.penalized(rewards, samples, rollout.active, coef)
             if penalized is not rewards:
                 samples = rollout.samples(*estimation, penalized, ratios)
-        if len(samples) and not any(chosen.num_items for chosen in samples.actions.values()):
-            warnings.warn(
-                f"no action had an actor in a rollout of {len(samples)} steps: there was nothing to learn."
-                " Do the observations name the actors?",
-                stacklevel=2,
-            )
+        self._look_for_actors(samples)
         self.rollout = rollout
         self.clock.lap("storage")
         return samples
+
+    def _look_for_actors(self, samples: Samples) -> None:
+        """Warn where nobody ever acts: such a training goes on to its end and learns nothing."""
+        if self._without_actors is None:
+            return
+        self._without_actors += len(samples)
+        if any(chosen.num_items for chosen in samples.actions.values()):
+            self._without_actors = None
+        elif self._without_actors >= _MANY_STEPS:
+            warnings.warn(
+                f"no action had an actor in the first {self._without_actors:,} steps: there was nothing to"
+                " learn. Do the observations name the actors?",
+                stacklevel=2,
+            )
+            self._without_actors = None
 
     def _follow_episodes(self, rollout: Rollout) -> NDArray[np.float32]:
         """Take in the episodes of all ranks; return the rewards to learn from (T, E)."""

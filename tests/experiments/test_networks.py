@@ -112,7 +112,7 @@ def test_all_components_count_where_the_configuration_says_so(venv: EntityVector
         ),
         (
             {"network": "GridNet", "baseline": {"dropout": 0.1}},
-            ("unknown key 'baseline.dropout'", "height, "),
+            ("unknown key 'baseline.dropout'", "'height', "),
         ),
         (
             {"network": "UnitActionNet", "baseline": {"composite": "some"}},
