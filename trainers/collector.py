@@ -24,7 +24,6 @@ from .runs.guard import check_finite
 from .schedule import Clock, annealed
 from .starting_policy import StartingPolicy
 
-
 #: Steps from the start without any actor after which there is a warning.
 _MANY_STEPS = 1_000
 
