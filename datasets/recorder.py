@@ -17,6 +17,7 @@ from ..envs.seeds import lane_seeds
 from ..envs.vector import StepResult
 from ..envs.vector.episode_counts import count_step, episode_quota
 from ..envs.vector.vector_checks import check_autoreset, check_fits, check_vector_env
+from ..envs.vector.vector_spec import VectorSpec
 from ..envs.vector.wrapper import EntityVectorWrapper
 from ..ragged import RaggedArray
 from .steps import Steps
@@ -80,6 +81,8 @@ class Recorder(EntityVectorWrapper):
             if hasattr(venv, name):
                 setattr(self, name, getattr(venv, name))
         facts = {"num_envs": venv.num_envs, **(metadata or {})}
+        if venv.vector_spec is not None and "env" not in facts:  # which the command line says itself
+            facts |= _env_facts(venv.vector_spec)
         if teacher is not None:
             facts[IS_TAUGHT] = True
         self._teacher = teacher
@@ -335,6 +338,12 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list):
         return [_finite(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _env_facts(spec: VectorSpec) -> dict[str, Any]:
+    """Return what makes the environments again, for `entitize replay` and the run of a clone."""
+    facts = {"env": spec.id, "kwargs": spec.kwargs, "view": spec.view}
+    return {name: value for name, value in facts.items() if value or name != "view"}
 
 
 def _check_free(metadata: Mapping[str, Any] | None, own: set[str]) -> None:

@@ -236,6 +236,21 @@ def test_recorded_self_play_goes_on_with_its_opponents(tmp_path: Path) -> None:
     assert env["id"] == "MultiSnake/lanes"
 
 
+def test_a_recording_says_which_environments_make_vec_made(tmp_path: Path) -> None:
+    with ez.make_vec("CartPole-v1", 2, view={"view": "Vector", "name": "Cart"}, max_episode_steps=9) as venv:
+        ez.record(venv, None, tmp_path / "named", steps=3)
+        ez.record(venv, None, tmp_path / "other", steps=3, metadata={"env": "mine"})
+    found = EntityDataset(tmp_path / "named").metadata
+    assert (found["env"], found["kwargs"]) == ("CartPole-v1", {"max_episode_steps": 9})
+    with ez.make_vec(found["env"], found["num_envs"], view=found["view"], **found["kwargs"]) as again:
+        assert ez.datasets.replay(EntityDataset(tmp_path / "named"), again) is None
+    other = EntityDataset(tmp_path / "other").metadata
+    assert other["env"] == "mine" and "kwargs" not in other
+    with ez.make_vec(lambda: ez.make("CartPole-v1"), 2) as venv:
+        ez.record(venv, None, tmp_path / "unnamed", steps=3)
+    assert "env" not in EntityDataset(tmp_path / "unnamed").metadata
+
+
 def test_a_recorder_takes_the_place_of_its_environment(tmp_path: Path) -> None:
     venv = ez.make_vec("MineSweeper", num_envs=4)
     policy = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1)
