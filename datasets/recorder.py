@@ -342,8 +342,7 @@ def _finite(value: Any) -> Any:
 
 def _env_facts(spec: VectorSpec) -> dict[str, Any]:
     """Return what makes the environments again, for `entitize replay` and the run of a clone."""
-    facts = {"env": spec.id, "kwargs": spec.kwargs, "view": spec.view}
-    return {name: value for name, value in facts.items() if value or name != "view"}
+    return {"env": spec.id, "kwargs": spec.kwargs, **({"view": spec.view} if spec.view else {})}
 
 
 def _check_free(metadata: Mapping[str, Any] | None, own: set[str]) -> None:

@@ -282,7 +282,7 @@ class Obs(Observation):
             raise ObservationError("hidden: expected objects that are among the entities, got another object")
         if not isinstance(actions, Mapping | None):
             raise ObservationError(f"actions: expected a dict from action to actors, got {actions!r}")
-        #: True where `actions` says who acts, and be it nobody.
+        #: True if `actions` says who acts, even where that is nobody.
         self.names_actors: bool = bool(actions)
         masks = {name: _mask(name, acting) for name, acting in (actions or {}).items()}
         super().__init__(

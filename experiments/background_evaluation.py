@@ -173,7 +173,8 @@ class BestCheckpoint:
         entries = self._entries()
         if not entries:
             return
-        if any(step_of(path) >= entries[0]["step"] for path in checkpoint_paths(self._folder.checkpoints)):
+        later = [p for p in checkpoint_paths(self._folder.checkpoints) if step_of(p) >= entries[0]["step"]]
+        if later and len(entries) > 1:
             entries = entries[:1]
             self._write(entries)
         steps = {one["step"] for one in entries}

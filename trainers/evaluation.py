@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import warnings
 from contextlib import nullcontext
@@ -150,15 +149,15 @@ def _play(
     was_active, ends = np.zeros(venv.num_envs, bool), np.zeros(venv.num_envs, np.int64)
     batch, info = venv.reset(seed=seed)  # first, as it checks the seed
     rng = np.random.default_rng(seed)
-    for step in itertools.count():
-        if not missing:
-            break
-        if step == _MANY_STEPS and not ends.any():
+    steps = 0
+    while missing:
+        if steps == _MANY_STEPS and not ends.any():
             warnings.warn(
-                f"evaluate: no episode has ended in {step:,} steps of {venv.num_envs} environments. It plays"
+                f"evaluate: no episode has ended in {steps:,} steps of {venv.num_envs} environments. It plays"
                 " until they do: end them in the game, or by gymnasium.wrappers.TimeLimit",
                 stacklevel=3,
             )
+        steps += 1
         acted = policy.act(batch, rng, deterministic)
         active = active_lanes(info)
         was_active |= True if active is None else active
