@@ -79,6 +79,12 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
     def _step(self, actions: dict[str, Action]) -> Transition:
         """Step and return (observation, reward, terminated, truncated, info), info in fresh objects."""
 
+    def set_progress(self, fraction: float) -> None:
+        """Take how far training is, from 0 to 1 at its end, which a trainer reports before each rollout.
+
+        For levels that become harder or rewards that change; does nothing here.
+        """
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:

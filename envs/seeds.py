@@ -10,6 +10,9 @@ import numpy as np
 
 Seeds = int | Sequence[int | None] | None
 
+#: Of evaluations: far from the seeds of trainings and recordings, whose episodes they would play again.
+EVALUATION_SEED = 1_000_003
+
 
 def lane_seeds(seed: Seeds, num_envs: int) -> list[int | None]:
     """The seed of each of `num_envs` lanes: lane i gets `seed + i`, or the i-th of a sequence.

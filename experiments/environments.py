@@ -12,6 +12,7 @@ import gymnasium
 from ..adapters.environment_resolver import make_vec
 from ..adapters.microrts import Map, find_map
 from ..envs import EntityVectorEnv, WorkerError
+from ..envs.seeds import EVALUATION_SEED
 from .arguments import Pairs, Series
 from .errors import UserError
 
@@ -45,7 +46,7 @@ class EvalConfig:
     """Environments stepped at once."""
     deterministic: bool = False
     """Take the most probable action instead of sampling."""
-    seed: int = 1_000_003
+    seed: int = EVALUATION_SEED
     """Seed of environments and actions."""
     kwargs: Pairs = field(default_factory=dict)
     """Options of the environment that differ from training; Procgen's levels are always held out."""

@@ -44,7 +44,8 @@ def load_policy(path: str | Path, **options: Any) -> AnyNetwork:
         options: replace options of the network that don't change its weights, for instance `engine`.
 
     Raises:
-        TypeError, ValueError: `path` is no path, there is no such option, or it can't have this value.
+        TypeError, ValueError: `path` is no path, there is no such option, it can't have this value, or the
+            weights were trained with another one.
         CheckpointError: there is no checkpoint, it is corrupt, or it holds another kind of network.
     """
     path = newest_checkpoint(path)
@@ -53,10 +54,23 @@ def load_policy(path: str | Path, **options: Any) -> AnyNetwork:
         policy = _described(checkpoint)
     if options:
         config = {**checkpoint.metadata["policy"]["config"], **options}
-        policy = type(policy)(policy.observation_space, policy.action_space, **config)
+        stored, policy = policy, type(policy)(policy.observation_space, policy.action_space, **config)
         check_weights(policy.state_dict(), checkpoint)
+        _check_alike(stored, policy)
     policy.load_state_dict(checkpoint.tensors["policy"])
     return policy.eval()
+
+
+def _check_alike(stored: AnyNetwork, changed: AnyNetwork) -> None:
+    """Check that options changed nothing of what the weights compute."""
+    if isinstance(stored, RogueNet) and isinstance(changed, RogueNet):
+        trained, given = stored.settings.computing(), changed.settings.computing()
+        for name, value in trained.items():
+            if given[name] != value:
+                raise ValueError(
+                    f"load_policy: {name}: expected {value!r}, with which the weights were trained, got"
+                    f" {given[name]!r}"
+                )
 
 
 def _described(checkpoint: StoredCheckpoint[Tensor]) -> AnyNetwork:

@@ -130,6 +130,13 @@ class Collector:
         self.clock.lap("storage")
         return samples
 
+    def metrics(self) -> dict[str, float]:
+        """Return what to log of reward normalization and of the penalty for leaving the starting policy."""
+        metrics = {} if self.start is None else self.start.metrics()
+        if self.reward_normalizer is not None:
+            metrics["charts/reward_deviation"] = self.reward_normalizer.deviation
+        return metrics
+
     def _look_for_actors(self, samples: Samples) -> None:
         """Warn where nobody ever acts: such a training goes on to its end and learns nothing."""
         if self._without_actors is None:

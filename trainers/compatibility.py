@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from torch import nn
 
@@ -31,20 +29,6 @@ def checked_config(config: PPOConfig | None) -> PPOConfig:
     if not isinstance(config, PPOConfig):
         raise TypeError(f"PPO: config: expected a PPOConfig, got {config!r}. Use PPOConfig(**options)")
     return config
-
-
-def checked_callbacks(callbacks: Sequence[Callable[..., Any]]) -> list[Callable[..., Any]]:
-    """Return `callbacks` as a list.
-
-    Raises:
-        TypeError: they are no list of functions.
-    """
-    if callable(callbacks) or not isinstance(callbacks, Iterable):
-        raise TypeError(f"callbacks: expected a list of functions, got {callbacks!r}")
-    for callback in callbacks:
-        if not callable(callback):
-            raise TypeError(f"callbacks: expected functions, got {callback!r}")
-    return list(callbacks)
 
 
 def checked_ranks(

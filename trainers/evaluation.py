@@ -14,6 +14,7 @@ from torch import nn
 
 from ..envs import EntityActionSpace, EntityBatch, EntityVectorEnv, sample_actions
 from ..envs.errors import whole_number
+from ..envs.seeds import EVALUATION_SEED
 from ..envs.vector.episode_counts import episode_quota
 from ..envs.vector.vector_checks import POLICY_FIRST, check_autoreset, check_fits, check_vector_env
 from ..policies import ActingPolicy, ActResult, frozen_weights
@@ -88,7 +89,11 @@ class Interval:
 
 
 def evaluate(
-    policy: ActingPolicy, venv: EntityVectorEnv, episodes: int, deterministic: bool = False, seed: int = 0
+    policy: ActingPolicy,
+    venv: EntityVectorEnv,
+    episodes: int,
+    deterministic: bool = False,
+    seed: int = EVALUATION_SEED,
 ) -> EpisodeResults:
     """Play `episodes` whole episodes from a fresh reset and return their returns and lengths.
 

@@ -13,7 +13,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +25,9 @@ from ..policies import Policy, frozen_weights
 from ..policies.engines.graphs import matrix_precision
 from ..ragged import get_num_threads, keep_freed_memory
 from .advantages import explained_variance
+from .callbacks import call_back, checked_callbacks
 from .collector import Collector
-from .compatibility import check_samples, checked_callbacks, checked_config, checked_module, checked_ranks
+from .compatibility import check_samples, checked_config, checked_module, checked_ranks
 from .config import PPOConfig
 from .learners.learner import Learner, make_learner
 from .learners.optimizer import make_optimizer, place, set_learning_rate
@@ -36,7 +37,7 @@ from .rollout import Samples
 from .rollout_source import RolloutSource
 from .runs.checkpoint import Checkpoint, read_checkpoint
 from .runs.guard import Snapshot, check_batch, check_finite, naming_update, saving_on_error
-from .runs.run_folder import RunFolder
+from .runs.run_folder import RunFolder, logging
 from .runs.run_origin import note_origin
 from .runs.run_start import as_run_folder, open_run
 from .runs.saved_optimizer import OwnsOptimizer
@@ -46,7 +47,7 @@ from .schedule import annealed, is_due, thread_count
 from .starting_policy import StartingPolicy, policy_parameters
 from .stopping import ending_on_signals
 
-#: Called after every update with the trainer and its metrics; a true result stops the training.
+#: Called after every update with the trainer and its metrics, to which it may add; True stops the training.
 Callback = Callable[["PPO", dict[str, float]], bool | None]
 
 
@@ -96,8 +97,7 @@ class PPO(OwnsOptimizer):
         callbacks: Sequence[Callback] = (),
         track: TrackerName | Tracker | None = None,
     ) -> None:
-        config = checked_config(config)
-        self.config: PPOConfig = config
+        self._config = config = checked_config(config)
         self.policy, self.venv = policy, venv
         module = checked_module(policy, venv)
         keep_freed_memory()
@@ -128,6 +128,11 @@ class PPO(OwnsOptimizer):
             self._join_ranks()
         self.ranks.share_statistics(module)
         self._action_rng = self.ranks.action_rng(self.rng, self.config.seed, self.step)
+
+    @property
+    def config(self) -> PPOConfig:
+        """The hyper-parameters, which stay as they are (docs/ppo.md has schedules)."""
+        return self._config
 
     def _join_ranks(self) -> None:
         """Take over the state of rank 0."""
@@ -195,9 +200,9 @@ class PPO(OwnsOptimizer):
         metrics: dict[str, float] = {}
         while self._fraction_done(self._steps_learned) < 1:
             metrics = self._iterate()
-            with saving_on_error(self._save_new):
+            with saving_on_error(self._save_new), logging(self._run, self.step, metrics):
                 show(self.step, metrics)
-                stops = [stop.is_set(), *(callback(self, metrics) for callback in self.callbacks)]
+                stops = [stop.is_set(), *(call_back(each, self, metrics) for each in self.callbacks)]
             before, interval = self.step - self._num_samples, self.config.checkpoint_interval
             if self._run and is_due(before, self.step, interval):
                 self.save_checkpoint()
@@ -218,7 +223,7 @@ class PPO(OwnsOptimizer):
         return max(step / self._total, by_time)
 
     def _iterate(self) -> dict[str, float]:
-        """Run one rollout and its update, and log the metrics."""
+        """Run one rollout and its update; return the metrics."""
         self.check_optimizer()
         began, before = time.perf_counter(), dict(self.clock.wall)
         with (
@@ -237,9 +242,6 @@ class PPO(OwnsOptimizer):
             metrics.update(self.venv.training_metrics())
         metrics |= {"charts/SPS": self._num_samples / seconds, "time/elapsed": self.elapsed_seconds}
         metrics |= {f"time/{name}": total - before.get(name, 0.0) for name, total in self.clock.wall.items()}
-        if self._run is not None:
-            with saving_on_error(self._save_new):
-                self._run.log(self.step, metrics)
         return metrics
 
     def collect(self) -> Samples:
@@ -265,8 +267,8 @@ class PPO(OwnsOptimizer):
         If all environments were inactive throughout the rollout, nothing is learned.
 
         Args:
-            samples: from elsewhere, such as `collect` of another trainer; its steps are counted here, also
-                where it is a part of a rollout of this one. None: the last rollout of `collect`.
+            samples: from elsewhere, such as `collect` of another trainer, or made of a rollout of this one,
+                which then counts no more; their steps are counted. None: the last rollout of `collect`.
 
         Raises:
             RuntimeError: there is no rollout to learn from.
@@ -278,8 +280,7 @@ class PPO(OwnsOptimizer):
         samples = self._samples if samples is None else samples
         if samples is None:
             raise RuntimeError("collect a rollout before the update")
-        is_own = samples is self._samples
-        step_before = self._steps_learned if is_own else self.step
+        is_own, step_before = samples is self._samples, self._steps_learned
         self._samples = None
         before = Snapshot(self.policy, self.optimizer)
         try:
@@ -287,6 +288,7 @@ class PPO(OwnsOptimizer):
                 check_batch(samples.observations, self.venv.num_envs, self.collector.lanes_of_rows)
             else:
                 check_samples(samples, self.policy)
+                self.step = step_before
                 self._count(len(samples))
                 self._rows = self.ranks.rows_behind_each_other(len(samples))
             if not self._num_samples:
@@ -309,11 +311,7 @@ class PPO(OwnsOptimizer):
         self.clock.lap("update")
         if (explained := explained_variance(samples.values, samples.returns, self.ranks.moments)) is not None:
             metrics["losses/explained_variance"] = explained
-        if self.collector.reward_normalizer is not None:
-            metrics["charts/reward_deviation"] = self.collector.reward_normalizer.deviation
-        if self.collector.start is not None:
-            metrics |= self.collector.start.metrics()
-        return {**self.episodes.summary(), **metrics}
+        return {**self.episodes.summary(), **metrics, **self.collector.metrics()}
 
     def _optimise(self, samples: Samples) -> dict[str, float]:
         """Run all epochs over `samples`; return the means over their minibatches."""
@@ -323,10 +321,7 @@ class PPO(OwnsOptimizer):
         if config.anneal_lr:
             set_learning_rate(self.optimizer, annealed(config.learning_rate, done))
         ent_coef = annealed(config.ent_coef, done) if config.anneal_entropy else config.ent_coef
-        is_warming_up = step_before < config.value_warmup_steps
-        self.learner.frozen = self._frozen if is_warming_up else ()
-        # The clipped loss keeps a value within `clip_coef` of what it was: an untrained one goes further.
-        self.learner.config = replace(config, clip_vloss=False) if is_warming_up else config
+        self.learner.prepare(self._frozen if step_before < config.value_warmup_steps else ())
         num_minibatches = -(-num_samples // config.minibatch_size)
         history: defaultdict[str, list[float]] = defaultdict(list)
         for _ in range(config.update_epochs):
@@ -349,10 +344,12 @@ class PPO(OwnsOptimizer):
 
     def _start(self) -> None:
         """Start the first episodes; a new policy takes its first normalization statistics from them."""
-        seed = derived_seed(self.config.seed, self.step) if self.step else self.config.seed
-        batch = self.collector.start_episodes(seed)
+        # Derived, as lane i gets `seed + i`: runs with neighbouring seeds would share most of their episodes.
+        batch = self.collector.start_episodes(derived_seed(self.config.seed, self.step))
         if self.step == 0 and self.ranks.total(len(batch))[0] and not self._frozen:
             self.policy.update_normalization(batch)
+            if self.collector.start is not None:
+                self.collector.start.take(self.policy)
 
     # -- runs and checkpoints -------------------------------------------------------------------------------
 

@@ -58,6 +58,10 @@ class StartingPolicy:
         self.ranks = ranks
         self.kl = self.coef = 0.0
 
+    def take(self, policy: Policy) -> None:
+        """Copy the weights and statistics of `policy`."""
+        self.policy.load_state_dict(policy.state_dict())
+
     def penalized(
         self, rewards: NDArray[np.float32], samples: Samples, active: NDArray[np.bool_], coef: float
     ) -> NDArray[np.float32]:

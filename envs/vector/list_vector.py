@@ -140,6 +140,16 @@ class ListVectorEnv(EntityVectorEnv):
         """Return the info of a step from those of its lanes, and from the last ones of the ended lanes."""
         return lanes_info(infos, final_infos, self.num_envs)
 
+    def set_progress(self, fraction: float) -> None:
+        """Pass the progress of training on to the environments that have a method `set_progress`."""
+        self._check_open()
+        for lane, env in enumerate(self.envs):
+            if env.has_wrapper_attr("set_progress"):
+                try:
+                    env.get_wrapper_attr("set_progress")(fraction)
+                except Exception as error:
+                    raise self._failure(lane, "set_progress", error) from error
+
     def _render(self) -> tuple[Any, ...]:
         return tuple(env.render() for env in self.envs)
 

@@ -166,9 +166,8 @@ class NativeVectorEnv(EntityVectorEnv):
         self._check_state(arrays)
         for name, array in arrays.items():
             own[name][...] = array
-        self._is_seeded, self._is_playing = True, True
-        self._remember(batch := self._look(None))
-        return batch
+        self._is_seeded = True
+        return self._continue_from(self._look(None))
 
     def _bounds(self) -> Bounds:
         """Return the bounds of each integer array in `state_names`.

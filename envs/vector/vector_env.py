@@ -254,6 +254,12 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
         if "action_space" in self.__dict__ and isinstance(self.action_space, EntityBatchActionSpace):
             self.action_space.observe(batch)
 
+    def _continue_from(self, batch: EntityBatch) -> EntityBatch:
+        """Let `step` continue from `batch`, at the end of a `set_state` of a subclass; return it."""
+        self._remember(batch)
+        self._is_playing = True
+        return batch
+
     @property
     def _where(self) -> str:
         """The name of this environment in errors."""

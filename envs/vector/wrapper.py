@@ -11,7 +11,8 @@ class EntityVectorWrapper(EntityVectorEnv):
     """An entity vector environment around another one, with its lanes, spaces and metadata. Abstract.
 
     A subclass writes `_reset` and `_step`, which call `venv`. Frames, training progress, `starts_over`,
-    `first_lane` and `close` are passed on.
+    `first_lane` and `close` are passed on. For one whose runs resume bit for bit write `get_state` and
+    `set_state` of `StatefulVectorEnv` too; `set_state` ends with `return self._continue_from(batch)`.
 
     Args:
         venv: the inner vector environment; it is closed with this one.

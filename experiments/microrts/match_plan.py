@@ -11,6 +11,7 @@ import tyro
 
 from ...adapters.microrts import Options, check_bot, check_installed, find_map, weights_array
 from ...envs.errors import checked_options
+from ...envs.seeds import EVALUATION_SEED
 from ...policies import newest_checkpoint
 from ...trainers import read_checkpoint
 from ..arguments import Names, Pairs, check_at_least
@@ -57,7 +58,7 @@ class MicroRTSEvalArguments:
     """Ticks until a game is a tie: 2000 in the papers, 4000 in Huang et al."""
     deterministic: bool = False
     """Take the most probable action instead of sampling, as the papers do."""
-    seed: int = 1_000_003
+    seed: int = EVALUATION_SEED
     """Seed of environments and actions."""
     options: Pairs = field(default_factory=dict)
     """Options of the environment that differ from training, or that are missing in the run's configuration,

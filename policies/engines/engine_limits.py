@@ -9,7 +9,7 @@ from ..rogue_net.config import RelativePosition, RogueNetConfig
 
 #: What the fused kernels compute. A new option or kind of action is torch's alone until it stands here:
 #: `load_agent` cannot compare the kernels with torch, as `proof` does, and would compute another network.
-_FUSED_OPTIONS = {
+FUSED_OPTIONS = {
     *("d_model", "n_layer", "n_head", "d_qk", "translation", "fourier", "global_features"),
     "relative_position",  # as far as `_relative_limit` says
     *("squash", "log_std_init", "composite"),
@@ -25,7 +25,7 @@ _FUSED_ACTIONS = (Categorical, Continuous, MultiCategorical, SelectEntity)
 def fused_limit(settings: RogueNetConfig, space: EntitySpace) -> str | None:
     """Return why the fused kernels cannot compute such a network; None if they can."""
     for option in fields(settings):
-        if option.name not in _FUSED_OPTIONS and getattr(settings, option.name) != option.default:
+        if option.name not in FUSED_OPTIONS and getattr(settings, option.name) != option.default:
             return f"{option.name} has no fused kernels"
     limit = _relative_limit(settings.relative_position, len(space.entities) + 1)
     if limit is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +15,7 @@ import safetensors.numpy
 from ...envs import EntitySpace
 from ...envs.spaces.space_schema import space_from_schema
 from ..checkpoint import newest_checkpoint, read_stored, stored_weights
+from ..engines.engine_limits import FUSED_OPTIONS
 from ..rogue_net.config import RogueNetConfig, from_options
 from ..runtime import load_agent
 from ..runtime.network import Network
@@ -21,6 +23,10 @@ from .weights import ModuleWeights
 
 if TYPE_CHECKING:
     from ..rogue_net.network import RogueNetwork
+
+
+#: Options whose nodes `network` writes; another is refused, also where no ONNX Runtime compares the file.
+_EXPORTED_OPTIONS = FUSED_OPTIONS | {"pooling"}
 
 
 class ExportError(ValueError):
@@ -42,8 +48,17 @@ def read_source(source: Any) -> Source:
     Raises:
         TypeError: `source` is nothing of these.
         CheckpointError: there is no checkpoint, or it is corrupt.
-        ExportError: it is another network, or a module was changed.
+        ExportError: it is another network, has an option without nodes, or a module was changed.
     """
+    found = _read(source)
+    for option in fields(found.settings):
+        value = getattr(found.settings, option.name)
+        if option.name not in _EXPORTED_OPTIONS and value != option.default:
+            raise ExportError(f"export_onnx: {option.name}={value!r} has no ONNX export")
+    return found
+
+
+def _read(source: Any) -> Source:
     if isinstance(source, str | os.PathLike):
         return _of_checkpoint(newest_checkpoint(Path(source)))
     if "torch" in sys.modules:

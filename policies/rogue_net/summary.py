@@ -157,6 +157,8 @@ def _part(name: str) -> str:
         if name.endswith(".log_std"):
             return "action heads standard deviations"
         return f"action heads {kind}"
+    if place not in ("policy_net", "value_net"):  # a module that a subclass or a user added
+        return place
     net = "" if place == "policy_net" else "value network: "
     if rest.startswith("backbone.relpos_encoding."):
         return f"{net}relative position encoding"

@@ -25,6 +25,7 @@ from entitize.trainers.off_policy import revalued
 from entitize.trainers.player import Player
 from entitize.trainers.ranks import Ranks
 from entitize.trainers.rollout import Rollout
+from entitize.trainers.runs import derived_seed
 from entitize.trainers.schedule import Clock
 from gymnasium.error import ClosedEnvironmentError
 
@@ -77,7 +78,7 @@ def test_two_actors_collect_and_train_what_one_process_does(
     with LocalRollouts(game, policy, 2, 6) as rollouts, ez.make_vec(game, 6) as venv:
         ours, alone = PPO(policy, rollouts, config), PPO(one, venv, config)
         for update in range(3):
-            one.rngs = [np.random.default_rng((3, actor, update)) for actor in range(2)]
+            one.rngs = [np.random.default_rng((derived_seed(3, 0), actor, update)) for actor in range(2)]
             samples, expected = ours.collect(), alone.collect()
             assert samples.observations.equals(expected.observations)
             for name, chosen in expected.actions.items():
@@ -97,6 +98,8 @@ def test_two_actors_collect_and_train_what_one_process_does(
 
 
 CONFIG = PPOConfig(num_steps=4, minibatch_size=16, total_timesteps=96)
+#: What a trainer seeds the first environment with.
+START = derived_seed(CONFIG.seed, 0)
 
 
 @pytest.mark.parametrize("staleness", [0, 1])  # with 1 the first trainer leaves rollouts that it asked for
@@ -184,7 +187,7 @@ def test_a_lost_actor_plays_its_part_again_with_the_same_weights_and_draws() -> 
             next(arguments for method, arguments in reversed(actor.calls) if method == "play")
             for actor in rollouts.started[1:]
         )
-        assert draws == drawn == (CONFIG.seed, 1, 1)
+        assert draws == drawn == (START, 1, 1)
         np.testing.assert_array_equal(weights, again)
         lengths = trainer.episodes.running_lengths
         assert lengths[2:].max() <= 4 < lengths[:2].max() or trainer.episodes.finished
@@ -448,7 +451,7 @@ def test_a_number_that_is_not_finite_is_of_a_lane_of_all() -> None:
 
         def spoiled(actions: Any) -> Any:
             batch, rewards, *others = step(actions)
-            if np.min(seeds[-1]) >= CONFIG.seed + 2:  # of the second actor
+            if np.min(seeds[-1]) >= START + 2:  # of the second actor
                 rewards[1] = np.nan
             return batch, rewards, *others
 
@@ -511,7 +514,7 @@ def test_an_actor_that_is_lost_while_episodes_start_gets_its_own_seed() -> None:
         rollouts.started[1].is_lost = True
         assert len(trainer.collect()) == 16 and rollouts.restarts == 1
         seeds = [call[1][0] for actor in rollouts.started for call in actor.calls if "start" in call[0]]
-        assert seeds == [CONFIG.seed, CONFIG.seed + 2, CONFIG.seed + 2]
+        assert seeds == [START, START + 2, START + 2]
 
 
 def test_episodes_are_renewed_once() -> None:

@@ -15,6 +15,7 @@ from entitize.policies import Evaluation
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPO, PPOConfig, Samples
 from entitize.trainers.learners import AdamW, FusedLearner, TorchLearner, clip_gradients, ppo_losses
+from entitize.trainers.learners import losses as trainers_losses
 from entitize.trainers.learners.fused_learner import logged, loss_and_gradients
 from entitize.trainers.learners.losses import Counts, count
 from torch import Tensor, nn
@@ -229,3 +230,26 @@ def test_an_edited_loss_is_what_is_trained(
         torch.testing.assert_close(half, whole / 2, rtol=1e-4, atol=1e-6)
         torch.testing.assert_close(again, whole, rtol=1e-4, atol=1e-6)
     assert len(caplog.records) == 1 and "gradient" in caplog.records[0].message
+
+
+def test_a_loss_that_differs_for_rare_ratios_alone_is_left_to_torch(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Dual clipping (Ye et al. 2020, arXiv:1912.09729): ratios above 3 with an advantage below 0."""
+
+    original = trainers_losses.loss_terms
+
+    def dual_clipped(log_ratio: Tensor, entropy: Tensor, advantage: Tensor, *of: Any) -> Any:
+        total, numbers = original(log_ratio, entropy, advantage, *of)
+        ratio, per_unit = log_ratio.exp(), of[3]
+        beyond = (torch.maximum(ratio, torch.tensor(3.0)) - 3) * advantage.clamp(max=0) * per_unit
+        return total + beyond.sum(), numbers
+
+    trainer = minesweeper_trainer()
+    samples = trainer.collect()
+    counts = count(samples, False)
+    for terms, warned in ((original, 0), (dual_clipped, 1)):
+        monkeypatch.setattr(trainers_losses, "loss_terms", terms)
+        with caplog.at_level("WARNING"):
+            trainer.learner.differentiate(samples, counts, 0.01)  # type: ignore[attr-defined]
+        assert len(caplog.records) == warned

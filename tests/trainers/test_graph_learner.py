@@ -94,7 +94,7 @@ def test_a_replayed_graph_makes_the_same_steps(monkeypatch: pytest.MonkeyPatch) 
     graphed, plain = trainer_of(CONFIG, True), trainer_of(CONFIG, True)
     learner_of(graphed).graphs.captures = True
     assert_same_training(graphed, plain, 2)
-    assert sum(map(len, captures)) > 6
+    assert sum(map(len, captures)) > 4
 
 
 def test_a_step_that_is_not_finite_is_undone() -> None:
@@ -163,7 +163,7 @@ def test_split_minibatches(microbatch_size: int, is_graphed: bool, monkeypatch: 
     learner_of(split).graphs.captures = is_graphed
     assert not learner_of(split).is_whole
     assert_same_training(split, whole, 2)
-    assert (sum(map(len, captures)) > 6) is is_graphed
+    assert (sum(map(len, captures)) > 4) is is_graphed
 
 
 @pytest.mark.parametrize("microbatch_size", [None, 48])
@@ -221,7 +221,7 @@ def test_gradients_are_captured_whatever_the_optimizer_does(monkeypatch: pytest.
         trainer.optimizer = Momentum(trainer.policy.parameters())
     learner_of(graphed).graphs.captures = True
     assert_same_training(graphed, plain, 2)
-    assert sum(map(len, captures)) > 6
+    assert sum(map(len, captures)) > 4
 
 
 def test_networks_without_fixed_shapes_are_left_to_torch(caplog: pytest.LogCaptureFixture) -> None:

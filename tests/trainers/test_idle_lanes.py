@@ -25,10 +25,15 @@ from entitize.trainers import (
     generalized_advantages,
 )
 from entitize.trainers.advantages import next_values
+from entitize.trainers.runs import derived_seed
 
 from facts import raises
 
-CONFIG = PPOConfig(num_steps=9, minibatch_size=8, update_epochs=2, learning_rate=0.01, checkpoint_interval=50)
+CONFIG = PPOConfig(
+    seed=5, num_steps=9, minibatch_size=8, update_epochs=2, learning_rate=0.01, checkpoint_interval=50
+)
+#: What a trainer resets the environments with.
+START = derived_seed(CONFIG.seed, 0)
 
 
 def stop_at(update: int) -> Any:
@@ -40,7 +45,7 @@ class Replay:
 
     def __init__(self, policy: Any, venv: Any, num_steps: int) -> None:
         rng = np.random.default_rng(CONFIG.seed)
-        batch, info = venv.reset(seed=CONFIG.seed)
+        batch, info = venv.reset(seed=START)
         policy.update_normalization(batch.gather(np.flatnonzero(~info["inactive"])))
         shape = (num_steps, venv.num_envs)
         self.batches, self.acted = [], []
@@ -122,7 +127,7 @@ def test_idle_steps_count_nowhere(toy_policy: Any, waiting_venv: Any) -> None:
 
 
 def waiting_idle(waiting_venv: Any) -> np.ndarray:
-    return waiting_venv(4).reset(seed=CONFIG.seed)[1]["inactive"]
+    return waiting_venv(4).reset(seed=START)[1]["inactive"]
 
 
 def test_ratios_start_at_one_although_lanes_are_idle(toy_policy: Any, waiting_venv: Any) -> None:
@@ -219,7 +224,7 @@ def test_a_value_that_is_not_finite_is_of_the_right_lane(toy_policy: Any, waitin
             return acted
 
     venv = waiting_venv(6, share=0.6)
-    last = int(np.flatnonzero(~venv.reset(seed=CONFIG.seed)[1]["inactive"])[-1])
+    last = int(np.flatnonzero(~venv.reset(seed=START)[1]["inactive"])[-1])
     with raises(NonFiniteError, "value estimate", last, "nan"):
         PPO(Doubting(), venv, CONFIG).collect()
 

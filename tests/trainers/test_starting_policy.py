@@ -298,7 +298,7 @@ def test_training_starts_from_a_run_on_the_command_line(
 ) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     common = ["--env.num-envs", "4", "--ppo.num-steps", "8", "--progress", "none"]
-    small = ["--net.d-model", "8", "--net.n-layer", "1", "--ppo.total-timesteps", "64"]
+    small = ["--net.d-model", "8", "--net.n-layer", "1", "--ppo.total-timesteps", "256"]
     assert main(["train", "--env.id", "MineSweeper", "--run", str(first), *common, *small]) == 0
     warm = ["--ppo.value-warmup-steps", "32", "--ppo.start-kl-coef", "0.1", "--ppo.total-timesteps", "32"]
     words = ["train", "--env.id", "MineSweeper", "--env.kwargs", "nmines=3", "--run", str(second), *common]

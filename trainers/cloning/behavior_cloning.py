@@ -20,7 +20,7 @@ from ...envs.errors import whole_number
 from ...policies import CheckpointError, Policy, frozen_weights
 from ...policies.checkpoint import malformed_means
 from ...policies.rogue_net import RogueNet
-from ..compatibility import checked_callbacks
+from ..callbacks import call_back, checked_callbacks
 from ..learners.optimizer import make_optimizer, place, set_learning_rate
 from ..runs.checkpoint import Checkpoint, network_metadata, read_checkpoint
 from ..runs.guard import NonFiniteError, Snapshot, check_finite
@@ -89,7 +89,7 @@ class BehaviorCloning(OwnsOptimizer):
             raise TypeError(f"BehaviorCloning: expected an EntityDataset, got {dataset!r}")
         dataset.check_space(getattr(policy, "reads", policy.observation_space), "policy")
         self.policy: Policy = policy
-        self.config: BehaviorCloningConfig = config
+        self._config = config
         self.callbacks = checked_callbacks(callbacks)
         self.demonstrations = Demonstrations(
             dataset, config.held_out, config.gamma, config.illegal, config.seed, config.min_return
@@ -108,6 +108,11 @@ class BehaviorCloning(OwnsOptimizer):
         if self._run is not None:
             with self._run.locked():
                 self._open_run(self._run, resume)
+
+    @property
+    def config(self) -> BehaviorCloningConfig:
+        """The hyper-parameters, which stay as they are."""
+        return self._config
 
     # -- training -------------------------------------------------------------------------------------------
 
@@ -143,7 +148,7 @@ class BehaviorCloning(OwnsOptimizer):
             metrics = self._run_epoch(epochs)
             if self._best is None or self._best[0] == self.epoch:
                 best_metrics = metrics
-            stops = [callback(self, metrics) for callback in self.callbacks]
+            stops = [call_back(each, self, metrics) for each in self.callbacks]
             is_stopped = any(stops)
             if is_stopped:
                 break

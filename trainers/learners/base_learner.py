@@ -15,7 +15,7 @@ class BaseLearner:
     """Moves the parameters of a policy by their gradients. Abstract: subclasses compute these.
 
     Attributes:
-        parameters: those of the policy when the optimizer was assigned.
+        parameters: those of the policy when the optimizer was assigned, or when the last update began.
     """
 
     def __init__(self, policy: Policy, optimizer: Optimizer) -> None:

@@ -24,7 +24,7 @@ from ...ragged import RaggedArray
 from ..config import PPOConfig
 from ..ranks import ALONE, Ranks
 from ..rollout import Samples
-from . import torch_learner
+from . import losses, torch_learner
 from .losses import (
     CLIPPED,
     ENTROPY,
@@ -90,9 +90,10 @@ def loss_difference(
 
 
 def _near(chosen: RaggedArray, log_probs: Tensor, rng: np.random.Generator) -> RaggedArray:
-    """Return log-probabilities that are not quite those of now, so that some ratios are clipped."""
+    """Return log-probabilities other than those of now, so that ratios are clipped; some differ by far."""
     now: NDArray[Any] = log_probs.detach().numpy()
-    return chosen.with_values((now + rng.normal(0, 0.2, len(now))).astype(np.float32))
+    spread = rng.choice([0.2, 2.0], len(now))
+    return chosen.with_values((now + rng.normal(0, spread)).astype(np.float32))
 
 
 _log = logging.getLogger(__name__)
@@ -122,7 +123,7 @@ class FusedLearner(TorchLearner):
         ranks: Ranks = ALONE,
     ) -> None:
         super().__init__(policy, optimizer, config, ranks)
-        #: The last engine and loss that were compared with torch, and what differs.
+        #: The last engine, and loss with its configuration, that were compared with torch, and what differs.
         self._compared: tuple[FusedEngine, object, str | None] | None = None
 
     def differentiate(self, part: Samples, counts: Counts, ent_coef: float) -> dict[str, float]:
@@ -155,8 +156,9 @@ class FusedLearner(TorchLearner):
         return logged(sums, counts, self.config, ent_coef), g
 
     def _differs(self, engine: FusedEngine) -> bool:
-        """Return whether the kernels' loss is another one than torch's, compared once for each engine."""
-        source = torch_learner.ppo_losses, torch_learner.ppo_losses.__code__
+        """Return True if the kernels' loss is not torch's, compared once for each engine and loss."""
+        definitions = torch_learner.ppo_losses, losses.loss_terms
+        source = *((each, each.__code__) for each in definitions), self.config
         if self._compared is None or self._compared[0] is not engine or self._compared[1] != source:
             found = loss_difference(self.policy, self.config, self._learn, torch_learner.ppo_losses)
             self._compared = engine, source, found

@@ -26,7 +26,11 @@ class Learner(Protocol):
 
     optimizer: Optimizer  # moves the parameters at each step
     frozen: Sequence[nn.Parameter]  # parameters that a step leaves as they are
-    config: PPOConfig  # `PPO` replaces `clip_vloss` together with `frozen`
+    config: PPOConfig
+
+    def prepare(self, frozen: Sequence[nn.Parameter]) -> None:
+        """Begin an update; with `frozen` parameters, which stay as they are, values are not clipped."""
+        ...
 
     def step(self, minibatch: Samples, ent_coef: float) -> Mapping[str, float]:
         """Make one gradient step on `minibatch`; return its losses and the norm of its gradients.

@@ -84,7 +84,11 @@ def ppo_losses(
         evaluation: of the samples' actions under the current parameters.
         samples: the minibatch or a part of it, with advantages already normalized where that is configured.
         ent_coef: the entropy coefficient at this time, which may be annealed.
+
+    Raises:
+        ValueError: the policy returned numbers of another shape.
     """
+    _check_shapes(evaluation, samples)
     like = evaluation.values
     log_ratio, entropy, unit_steps = _units(evaluation, samples, config.joint_log_prob)
     advantages, returns, old_values = (
@@ -152,6 +156,20 @@ def loss_terms(
         ((ratio - 1).abs() > config.clip_coef).to(values.dtype).sum() * per_unit,
     )
     return total, torch.stack([number.detach() for number in numbers])
+
+
+def _check_shapes(evaluation: Evaluation, samples: Samples) -> None:
+    """Check what the policy of a user returned: other shapes would be broadcast without a word."""
+    for what, tensor, expected in (
+        ("values", evaluation.values, len(samples)),
+        *(
+            (f"{part}[{name!r}]", tensors[name], chosen.num_items)
+            for part, tensors in (("log_probs", evaluation.log_probs), ("entropies", evaluation.entropies))
+            for name, chosen in samples.actions.items()
+        ),
+    ):
+        if tensor.shape != (expected,):
+            raise ValueError(f"Evaluation.{what}: expected shape ({expected},), got {tuple(tensor.shape)}")
 
 
 def _units(evaluation: Evaluation, samples: Samples, joint: bool) -> tuple[Tensor, Tensor, Tensor]:

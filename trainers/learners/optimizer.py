@@ -144,11 +144,15 @@ def is_capturable(optimizer: torch.optim.Optimizer) -> bool:
 def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:
     """Set the rate of each group, times its "lr_scale"; in place where a graph may hold the number."""
     for group in optimizer.param_groups:
-        rate = learning_rate * group.get("lr_scale", 1.0)
-        if isinstance(group["lr"], Tensor):
-            group["lr"].fill_(rate)
-        else:
-            group["lr"] = rate
+        set_rate(group, learning_rate * group.get("lr_scale", 1.0))
+
+
+def set_rate(group: dict[str, Any], rate: float) -> None:
+    """Set the rate of one group of parameters likewise."""
+    if isinstance(group["lr"], Tensor):
+        group["lr"].fill_(rate)
+    else:
+        group["lr"] = rate
 
 
 def own_optimizer(
@@ -169,7 +173,7 @@ def own_optimizer(
     if moved.isdisjoint(map(id, policy.parameters())):
         raise ValueError("optimizer: expected one of the policy's parameters, got one of other parameters")
     for group in optimizer.param_groups:
-        group["lr_scale"] = float(group["lr"]) / learning_rate
+        group.setdefault("lr_scale", float(group["lr"]) / learning_rate)  # set: it is assigned again
     return optimizer
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from torch import nn
 from torch.optim import Optimizer
@@ -29,8 +30,16 @@ class TorchLearner(BaseLearner):
         ranks: Ranks = ALONE,
     ) -> None:
         self.config, self.ranks = config, ranks
+        self._given = config
         self.frozen: Sequence[nn.Parameter] = ()
         super().__init__(policy, optimizer)
+
+    def prepare(self, frozen: Sequence[nn.Parameter]) -> None:
+        """Begin an update; see `Learner.prepare`."""
+        self.parameters = list(self.policy.parameters())
+        self.frozen = frozen
+        # The clipped loss keeps a value within `clip_coef` of what it was: an untrained one goes further.
+        self.config = replace(self._given, clip_vloss=False) if frozen else self._given
 
     def step(self, minibatch: Samples, ent_coef: float) -> Mapping[str, float]:
         """Make one gradient step; see `Learner.step`."""
@@ -42,7 +51,7 @@ class TorchLearner(BaseLearner):
         losses = dict.fromkeys(NUMBERS, 0.0)
         for part in minibatch.split(config.microbatch_size):  # the parts' losses and gradients add up
             for name, value in self.differentiate(part, counts, ent_coef).items():
-                losses[name] += value
+                losses[name] = losses.get(name, 0.0) + value  # a subclass may add one
         losses = self.ranks.add_gradients(self.parameters, losses)  # as those of the ranks do
         forget_gradients(self.frozen)
         return self.move(losses, config.max_grad_norm)

@@ -125,9 +125,10 @@ class RunFolder:
         """Add a line to `metrics.jsonl`, TensorBoard and the tracker, without numbers that aren't finite.
 
         Raises:
+            TypeError: a metric is no number; nothing is written.
             MetricsError: the files can't be written; `metrics.jsonl` has whole lines alone.
         """
-        finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
+        finite = {name: value for name, value in _numbers(metrics).items() if math.isfinite(value)}
         try:
             self._append(json.dumps({"step": step, **finite}) + "\n")
             if self._writer is None:
@@ -327,6 +328,27 @@ def _lines(path: Path) -> list[bytes]:
         if len(content) > limit:
             raise ValueError(f"more than {limit} bytes, {_MOST_PACKED} times as many as packed")
     return content.splitlines(keepends=True)
+
+
+@contextmanager
+def logging(run: RunFolder | None, step: int, metrics: dict[str, float]) -> Iterator[None]:
+    """Log metrics into `run`, if any, at the end, with what was added to them; also after an error."""
+    try:
+        yield
+    finally:
+        if run is not None:
+            run.log(step, metrics)
+
+
+def _numbers(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Return metrics as Python's numbers; a callback may have added some of NumPy or of torch."""
+    numbers = {}
+    for name, value in metrics.items():
+        try:
+            numbers[name] = value if type(value) in (int, float) else float(value)
+        except (TypeError, ValueError):
+            raise TypeError(f"metrics: {name!r:.80}: expected a number, got {value!r:.80}") from None
+    return numbers
 
 
 def _metrics(number: int, line: bytes) -> dict[str, float]:

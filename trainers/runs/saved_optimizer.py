@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -10,7 +11,7 @@ from torch import Tensor
 from torch.optim import Adam, Optimizer
 
 from ...policies import CheckpointError, Policy
-from ..learners.optimizer import own_optimizer
+from ..learners.optimizer import own_optimizer, set_rate
 from .checkpoint import Checkpoint
 
 if TYPE_CHECKING:
@@ -112,15 +113,19 @@ class _Learner(Protocol):
     optimizer: Optimizer
 
 
-class OwnsOptimizer:
+class OwnsOptimizer(ABC):
     """Base of trainers whose optimizer can be replaced, after a checkpoint was restored as well."""
 
     policy: Policy
-    config: PPOConfig | BehaviorCloningConfig
     learner: _Learner
     _saved: SavedOptimizer | None = None  # of the restored checkpoint, until the first update
     _misfit: CheckpointError | None = None  # of the present optimizer
     _is_own: bool = False  # the user assigned the optimizer
+
+    @property
+    @abstractmethod
+    def config(self) -> PPOConfig | BehaviorCloningConfig:
+        """The hyper-parameters."""
 
     @property
     def optimizer(self) -> Optimizer:
@@ -173,3 +178,13 @@ class OwnsOptimizer:
         }
         kind = _kind(self.optimizer)
         return tensors, _ASSIGNED_ADAM if self._is_own and kind == "Adam" else kind
+
+    def learning_rates(self) -> list[float]:
+        """Return the rate of each group of parameters at this moment."""
+        return [float(group["lr"]) for group in self.optimizer.param_groups]
+
+    def set_learning_rates(self, rates: list[float]) -> None:
+        """Continue with the rates of a checkpoint, unless the optimizer has other groups of parameters."""
+        if len(rates) == len(self.optimizer.param_groups):
+            for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+                set_rate(group, rate)

@@ -70,6 +70,9 @@ def rng_of(state: Mapping[str, Any]) -> np.random.Generator:
     return rng
 
 
+#: Key of the learning rates in a checkpoint's metadata.
+_RATES = "learning_rates"
+
 #: Key of the state from `EvolvingVectorEnv.get_training_state` in a checkpoint's metadata.
 TRAINING_STATE = "training_state"
 
@@ -113,12 +116,16 @@ class Trainer(Protocol):
 
     policy: Policy
     venv: EntityVectorEnv | RolloutSource
-    config: PPOConfig
     rng: np.random.Generator
     collector: Collector
     step: int
     updates: int
     elapsed_seconds: float
+
+    @property
+    def config(self) -> PPOConfig:
+        """The hyper-parameters."""
+        ...
 
     def restore(self, checkpoint: Any) -> None:
         """Continue from a checkpoint, given as a path."""
@@ -130,6 +137,14 @@ class Trainer(Protocol):
 
     def saved_optimizer(self) -> tuple[dict[str, Tensor], str | None]:
         """Return the state of the optimizer and its class; see `OwnsOptimizer`."""
+        ...
+
+    def learning_rates(self) -> list[float]:
+        """Return the learning rates at this moment; see `OwnsOptimizer`."""
+        ...
+
+    def set_learning_rates(self, rates: list[float]) -> None:
+        """Continue with these rates; see `OwnsOptimizer`."""
         ...
 
 
@@ -166,6 +181,7 @@ def capture(trainer: Trainer) -> tuple[dict[str, dict[str, Tensor]], dict[str, A
         "rng": trainer.rng.bit_generator.state,
         **network_metadata(trainer.policy),
         OPTIMIZER: optimizer,
+        _RATES: trainer.learning_rates(),
         "ppo": asdict(trainer.config),
     }
     if isinstance(trainer.venv, EvolvingVectorEnv):
@@ -199,6 +215,8 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> Shown | None:
     if collector.start is not None:
         collector.start.policy.load_state_dict(checkpoint.tensors["start"])
     trainer.restore_optimizer(state.optimizer)
+    if state.rates is not None:
+        trainer.set_learning_rates(state.rates)
     trainer.rng = state.rng
     torch.set_rng_state(checkpoint.tensors["trainer"]["torch_rng"])
     trainer.step, trainer.updates, trainer.elapsed_seconds = state.step, state.updates, state.elapsed
@@ -221,6 +239,7 @@ class _TrainerState:
     """Checked content of a checkpoint besides weights and environments."""
 
     optimizer: SavedOptimizer
+    rates: list[float] | None  # of a schedule of the user; None: the configuration's
     rng: np.random.Generator
     step: int
     updates: int
@@ -250,7 +269,17 @@ def _trainer_state(trainer: Trainer, checkpoint: Checkpoint) -> _TrainerState:
         if arrays["reward_statistics"].shape != (3,) or (arrays["reward_statistics"][1:] < 0).any():
             raise ValueError(f"reward_statistics: expected 3 numbers, got {arrays['reward_statistics']}")
     optimizer = SavedOptimizer.of(checkpoint, trainer.policy)
-    return _TrainerState(optimizer, rng, step, updates, elapsed, arrays)
+    return _TrainerState(optimizer, _rates(trainer.config, metadata), rng, step, updates, elapsed, arrays)
+
+
+def _rates(config: PPOConfig, metadata: Mapping[str, Any]) -> list[float] | None:
+    """Return the learning rates to continue with: those that a callback or a scheduler set, if any could."""
+    rates = metadata.get(_RATES)  # not in checkpoints of earlier versions
+    if rates is None or config.anneal_lr or metadata["ppo"]["learning_rate"] != config.learning_rate:
+        return None
+    if not all(isinstance(rate, int | float) and 0 <= rate < math.inf for rate in rates):
+        raise ValueError(f"{_RATES}: expected finite numbers, not below 0, got {rates!r:.80}")
+    return [float(rate) for rate in rates]
 
 
 def _count(name: str, value: Any) -> int:

@@ -308,12 +308,11 @@ class StatefulPastSelfPlay(PastSelfPlay):
         if own:
             check_arrays(type(self).__name__, {"idle": self._inactive, **self.assignment.get_state()}, own)
         others = {name: array for name, array in state.items() if not name.startswith(_PREFIX)}
-        self._batch, self._is_playing = self.venv.set_state(others), True
+        self._batch = self.venv.set_state(others)
         self._moves = None
         self.assignment.set_state(own)
         self._inactive = np.array(own["idle"], bool) if own else np.zeros(self.num_envs, bool)
-        self._remember(batch := self._shown())
-        return batch
+        return self._continue_from(self._shown())
 
 
 def _are_plain(actions: Any, space: EntityActionSpace, num_envs: int) -> bool:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,20 @@ def test_parameters_that_are_not_finite_are_refused_by_name(net: RogueNet, tmp_p
         net.value_head.proj.bias.fill_(float("nan"))
     with raises(ExportError, "value_head.proj.bias", "finite"):
         export_onnx(net, tmp_path / "net.onnx")
+
+
+def test_an_option_without_nodes_is_refused_where_nothing_is_compared(
+    monkeypatch: pytest.MonkeyPatch, net: RogueNet, tmp_path: Path
+) -> None:
+    @dataclass(frozen=True)
+    class NewerConfig(type(net.settings)):  # type: ignore[misc]
+        residual_scale: float = 1.0
+
+    net.settings = NewerConfig(**{**net.config, "residual_scale": 0.5})
+    monkeypatch.setattr("entitize.policies.export.source._changed_module", lambda net: None)
+    with raises(ExportError, "residual_scale", 0.5):
+        export_onnx(net, tmp_path / "net.onnx")
+    assert not list(tmp_path.iterdir())
 
 
 def test_other_sources_are_refused(tmp_path: Path) -> None:
