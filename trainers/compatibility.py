@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+import numpy as np
 from torch import nn
 
 from ..envs import EntityVectorEnv, space_schema
@@ -64,7 +65,7 @@ def check_samples(samples: Samples, policy: Policy) -> None:
 
     Raises:
         TypeError: they are no `Samples`.
-        ValueError: they are of other entity types or actions.
+        ValueError: they are of other entity types or actions, or an array has another shape.
         NonFiniteError: a feature is NaN or infinite.
     """
     if not isinstance(samples, Samples):
@@ -78,6 +79,11 @@ def check_samples(samples: Samples, policy: Policy) -> None:
     ):
         if len(samples) and own != other:
             raise ValueError(f"update: samples: {what}: expected those of the policy, {own}, got {other}")
+    for name in ("values", "advantages", "returns"):
+        array = getattr(samples, name)
+        if np.shape(array) != (len(samples.observations),):
+            wanted = f"one number for each of {len(samples.observations)} steps"
+            raise ValueError(f"update: samples: {name}: expected {wanted}, got shape {np.shape(array)}")
     check_batch(samples.observations, None)  # its steps may be of any environments
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
+
 from ..envs.errors import one_of
 
 _POSITIVE = (
@@ -124,6 +126,9 @@ def check_options(
         TypeError, ValueError: a value is of the wrong type or out of range.
     """
     for field in fields(config):
+        value = getattr(config, field.name)
+        if isinstance(value, np.generic):  # a number of NumPy, which no configuration file holds
+            object.__setattr__(config, field.name, value.item())
         _check_type(field.name, getattr(config, field.name), str(field.type))
     for name in positive:
         value = getattr(config, name)

@@ -200,6 +200,23 @@ def test_samples_made_of_the_waiting_rollout_are_counted_once() -> None:
     assert ppo.step == 192
 
 
+@pytest.mark.parametrize("name", ["values", "advantages", "returns"])
+@pytest.mark.parametrize("shape", [(64, 1), (5,)])
+def test_samples_of_another_shape_are_refused(name: str, shape: tuple[int, ...]) -> None:
+    ppo = trainer()
+    samples = replace(ppo.collect(), **{name: np.zeros(shape, np.float32)})
+    with raises(ValueError, "samples", name, 64, str(shape)):
+        ppo.update(samples)
+    assert ppo.step == 0
+
+
+def test_hyper_parameters_may_be_numbers_of_numpy(tmp_path: Path) -> None:
+    config = PPOConfig(num_steps=np.int64(8), learning_rate=np.float32(0.5), norm_adv=np.True_)  # type: ignore[arg-type]
+    assert config == PPOConfig(num_steps=8, learning_rate=0.5) and type(config.num_steps) is int
+    with raises(TypeError, "num_steps", 8.5):
+        PPOConfig(num_steps=np.float32(8.5))  # type: ignore[arg-type]
+
+
 def test_the_penalty_for_leaving_a_new_policy_begins_at_zero() -> None:
     ppo = trainer(replace(CONFIG, start_kl_coef=0.1))
     ppo.collect()
