@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -83,6 +84,9 @@ def resolve(source: EnvSource) -> Makers:
         return Makers(source, lambda: found, is_object=True, is_function=True)
     if ours := find_namespace(source):
         return Makers(source, *ours)
+    if colon and source not in gymnasium.registry:  # Gymnasium's own form, "module:id"
+        _import_games(source, module)
+        return resolve(attribute)
     return _registered(_spec(source))
 
 
@@ -109,6 +113,10 @@ def make(
         ViewError: the view does not fit the observation space.
     """
     makers = resolve(env)
+    if "num_envs" in kwargs and not makers.is_function:
+        raise TypeError(
+            f"make: {makers.name}: expected no num_envs, as it makes one environment. Use make_vec"
+        )
     if makers.make is None:
         raise TypeError(f"{makers.name} is a vector environment: use make_vec")
     return as_entity_env(makers.make(**kwargs), makers.name, view)
@@ -332,17 +340,6 @@ def _spec(env_id: str) -> EnvSpec:
     """
     if spec := gymnasium.registry.get(env_id) or latest_game(env_id):
         return spec
-    module, colon, rest = env_id.partition(":")
-    if colon:  # Gymnasium's own form, "module:id": the module registers the id
-        check_module_name(module)
-        try:
-            importlib.import_module(module)
-        except ModuleNotFoundError as error:
-            if error.name != module:
-                raise
-            found = f"expected 'module:name' of a class or function; no module {module!r} registers games"
-            raise gymnasium.error.NameNotFound(f"{env_id!r}: {found}") from None
-        return _spec(rest)
     try:  # an id without its version
         return gymnasium.spec(env_id)
     except gymnasium.error.Error:
@@ -351,8 +348,22 @@ def _spec(env_id: str) -> EnvSpec:
     module = env_id.removesuffix(".py")
     if Path(f"{module}.py").is_file():
         hint = f". Name what makes it in {module}.py: '{module}:…'"
+    elif re.search(r"-v\d+$", env_id):
+        hint += f". If a package registers it, name it too: 'package:{env_id}'"
     hint = hint or ": expected an id of Entitize or Gymnasium, or 'module:function'"
     raise gymnasium.error.NameNotFound(f"there is no environment {env_id!r}{hint}")
+
+
+def _import_games(env_id: str, module: str) -> None:
+    """Import the module that registers the games of "module:id"."""
+    check_module_name(module)
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        found = f"expected 'module:name' of a class or function; no module {module!r} registers games"
+        raise gymnasium.error.NameNotFound(f"{env_id!r}: {found}") from None
 
 
 def _registered(spec: EnvSpec) -> Makers:

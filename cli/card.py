@@ -14,7 +14,7 @@ from ..experiments import (
     check_at_least,
     check_new_folder,
     evaluation_env,
-    make_environments,
+    make_whole_games,
     parse,
     write_card,
 )
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str]) -> None:
     except CheckpointError as error:
         raise UserError(str(error)) from error
     chosen = replace(chosen, checkpoint=checkpoint)
-    with thread_count(config.ppo.num_threads), make_environments(env) as venv:
+    with thread_count(config.ppo.num_threads), make_whole_games(env, config.env) as venv:
         agents = {title: chosen.load(venv), RANDOM: chosen.load(venv, is_random=True)}
         results = judge(agents, venv, settings)
     actions = "the most probable actions" if settings.deterministic else "sampled actions"

@@ -20,7 +20,7 @@ from ..experiments import (
     check_at_least,
     check_series,
     evaluation_env,
-    make_environments,
+    make_whole_games,
     parse,
     settings_of,
 )
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str]) -> None:
     with thread_count(config.ppo.num_threads):
         for setting in settings_of(chosen.vary or settings.vary):
             env, levels = evaluation_env(config.env, settings, chosen.levels, {**chosen.kwargs, **setting})
-            with make_environments(env) as venv:
+            with make_whole_games(env, config.env) as venv:
                 agents = {_name(chosen.path): chosen.load(venv)}
                 if chosen.random:
                     agents = {RANDOM: chosen.load(venv, is_random=True), **agents}

@@ -11,7 +11,7 @@ import numpy as np
 from ..envs import EntityVectorEnv, inactive_lanes
 from ..envs.vector.episode_counts import count_step
 from ..experiments.arguments import check_at_least, parse
-from ..experiments.environments import EnvConfig, evaluation_env, make_environments, with_lanes
+from ..experiments.environments import EnvConfig, evaluation_env, make_whole_games, with_lanes
 from ..experiments.errors import UserError
 from ..policies import ActingPolicy
 from ..trainers.schedule import thread_count
@@ -130,24 +130,11 @@ def check_page(path: Path) -> None:
 def make_visible(env: EnvConfig) -> EntityVectorEnv:
     """One environment, or all lanes of one game, with rendered frames where the kind has them."""
     single = with_lanes(env, 1)
-    try:
-        venv = make_environments(single)
-    except UserError:
-        if env.num_envs == 1:
-            raise
-        single = with_lanes(env, _lanes_of_a_game(env))
-        venv = make_environments(single)
+    venv = make_whole_games(single, env)
     if "rgb_array" not in venv.metadata.get("render_modes", ()):
         return venv
     venv.close()
-    return make_environments(single, render_mode="rgb_array")
-
-
-def _lanes_of_a_game(env: EnvConfig) -> int:
-    """Return the number of lanes that meet in the first game: agents of one game can't be made one by one."""
-    with make_environments(env) as venv:
-        games = venv.lane_games
-        return 1 if games is None else int((games == games[0]).sum())
+    return make_whole_games(single, env, render_mode="rgb_array")
 
 
 def record_video(

@@ -21,7 +21,7 @@ from ..experiments import (
     check_at_least,
     evaluation_env,
     load_network,
-    make_environments,
+    make_whole_games,
     parse,
 )
 from ..trainers import thread_count
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str]) -> None:
     settings = replace(settings, num_envs=lanes, episodes=lanes)
     env, _ = evaluation_env(config.env, settings, chosen.levels, chosen.kwargs)
     episodes = chosen.episodes or (None if chosen.steps else 100)
-    with thread_count(config.ppo.num_threads), make_environments(env) as venv:
+    with thread_count(config.ppo.num_threads), make_whole_games(env, config.env) as venv:
         player = _player(chosen, venv)
         teacher = load_network(chosen.teacher, venv.single_observation_space) if chosen.teacher else None
         try:

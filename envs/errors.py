@@ -109,8 +109,17 @@ def seconds_or_none(where: str, value: Any) -> float | None:
     return float(value)
 
 
-def check_option_names(where: str, names: Iterable[str], known: Iterable[str]) -> None:
+#: Options that `make_vec` takes for every engine.
+_OF_MAKE_VEC = ("num_envs", "num_workers", "worker_timeout")
+
+
+def check_option_names(
+    where: str, names: Iterable[str], known: Iterable[str], elsewhere: Sequence[str] = ()
+) -> None:
     """Check that all `names` of options are known.
+
+    Args:
+        elsewhere: names that another function takes, to be suggested too.
 
     Raises:
         TypeError: one is not; the nearest is suggested.
@@ -119,7 +128,9 @@ def check_option_names(where: str, names: Iterable[str], known: Iterable[str]) -
     for name in names:
         if name not in known:
             # In Python's words: Gymnasium and TorchRL look for them when they try which options there are.
-            hint = did_you_mean(name, known, 1)
+            hint = did_you_mean(name, [*known, *elsewhere], 1)
+            if name in _OF_MAKE_VEC:
+                hint = ", which is an option of make_vec"
             raise TypeError(f"{where}: got an unexpected keyword argument {name!r}{hint}")
 
 
@@ -135,8 +146,9 @@ def checked_options(
         TypeError, ValueError: an unknown option, with the nearest one; or what `kind` raises, behind `where`.
     """
     dataclass: Any = kind
-    others = (*signature(caller).parameters, "num_workers", "worker_timeout") if caller else ()
-    check_option_names(where, options, [*(field.name for field in fields(dataclass)), *others])
+    others = [*signature(caller).parameters, *_OF_MAKE_VEC] if caller else []
+    names = [field.name for field in fields(dataclass)]
+    check_option_names(where, options, names, others)
     try:
         return kind(**options)
     except (TypeError, ValueError) as error:

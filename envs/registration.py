@@ -83,8 +83,11 @@ def register_vec(
             `num_envs`.
 
     Raises:
-        ValueError: an entry point has another form.
+        ValueError: an entry point has another form, or another one is registered already.
     """
+    before = _ENTRY_POINTS.get(namespace_or_id, entry_point)
+    if before != entry_point:
+        raise ValueError(f"register_vec: {namespace_or_id!r} is registered already, for {before!r}")
     for point in (entry_point, env_entry_point):
         if point is not None and point.count(":") != 1:
             raise ValueError(f"entry point: expected the form 'module:function', got {point!r}")
@@ -156,7 +159,9 @@ def find_namespace(env_id: str) -> tuple[Callable[..., Any] | None, Callable[...
 def latest_game(name: str) -> EnvSpec | None:
     """Return the Gymnasium specification of the latest version of a built-in game, or None."""
     versions = [
-        spec for spec in gymnasium.registry.values() if spec.namespace == _NAMESPACE and spec.name == name
+        spec
+        for spec in gymnasium.registry.values()
+        if spec.namespace == _NAMESPACE and spec.name == name and name not in _ENTRY_POINTS
     ]
     return max(versions, key=lambda spec: spec.version or 0, default=None)
 
@@ -193,6 +198,9 @@ def share_lanes(
     Raises:
         ValueError: `num_workers` is not between 1 and the number of games, or no such `seed`.
     """
+    from .seeds import lane_seeds
+
+    lane_seeds(seed, num_envs)  # which raises for one that can't be used
     if not num_workers:
         venv = make(num_envs, **options)
         try:

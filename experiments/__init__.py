@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .environments import is_microrts as is_microrts
     from .environments import is_procgen as is_procgen
     from .environments import make_environments as make_environments
+    from .environments import make_whole_games as make_whole_games
     from .environments import settings_of as settings_of
     from .environments import with_lanes as with_lanes
     from .error_place import where_raised as where_raised

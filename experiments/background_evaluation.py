@@ -40,7 +40,7 @@ from ..trainers.runs import delete_checkpoint
 from ..trainers.runs.trainer_state import capture
 from .config import TrainConfig, read_run_config
 from .config_file import plain
-from .environments import EnvConfig, held_out, make_environments
+from .environments import EnvConfig, held_out, make_whole_games
 from .errors import UserError
 from .networks import load_network
 
@@ -273,7 +273,7 @@ def evaluate_checkpoint(run: Path, checkpoint: Path) -> tuple[dict[str, float], 
     """
     config = read_run_config(run)
     env, episodes, deterministic, seed = _settings_of(config)
-    with make_environments(env) as venv, thread_count(1):
+    with make_whole_games(env, config.env) as venv, thread_count(1):
         policy = load_network(checkpoint, venv.single_observation_space)
         played = evaluate(policy, venv, episodes, deterministic, seed)
     interval = played.interval()

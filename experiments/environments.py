@@ -102,7 +102,7 @@ def is_microrts(env_id: str) -> bool:
 
 def is_procgen(env_id: str) -> bool:
     """Return True if `entitize.make_vec` makes games of Procgen for this id."""
-    return env_id.removeprefix("entitize/").startswith("Procgen")
+    return env_id.removeprefix("entitize/").startswith(("Procgen/", "Procgen-"))
 
 
 def boards_of(env_id: str, kwargs: Mapping[str, Any]) -> list[Map]:
@@ -162,6 +162,31 @@ def make_environments(env: EnvConfig, **extra: Any) -> EntityVectorEnv:
         raise UserError(str(error)) from error
     except (gymnasium.error.Error, WorkerError, ValueError, TypeError, ImportError) as error:
         raise UserError(f"{env.id} can't be made: {error}") from error
+
+
+def make_whole_games(env: EnvConfig, trained: EnvConfig, **extra: Any) -> EntityVectorEnv:
+    """Make `env`, `trained` with other lanes: of whole games, where several lanes meet in one.
+
+    Raises:
+        UserError: the id or an option is unknown or not allowed.
+    """
+    try:
+        return make_environments(env, **extra)
+    except UserError:
+        lanes = _lanes_of_a_game(trained)
+        if env.num_envs % lanes == 0:
+            raise
+        return make_environments(with_lanes(env, -(-env.num_envs // lanes) * lanes), **extra)
+
+
+def _lanes_of_a_game(env: EnvConfig) -> int:
+    """Return the number of lanes that meet in the first game; 1 where that can't be found out."""
+    try:
+        with make_environments(env) as venv:
+            games = venv.lane_games
+    except UserError:
+        return 1
+    return 1 if games is None else int((games == games[0]).sum())
 
 
 def held_out(env: EnvConfig, evaluation: EvalConfig) -> tuple[EnvConfig, str]:

@@ -9,7 +9,7 @@ from typing import Any
 from ..envs import EntitySpace, EntityVectorEnv
 from ..policies.rogue_net import RogueNetConfig
 from .config import EnvChoice, TrainConfig, UnknownEnvError, read_agent_config
-from .environments import EnvConfig, make_environments, with_lanes
+from .environments import EnvConfig, make_whole_games, with_lanes
 from .errors import user_errors
 from .network_options import Network
 from .networks import load_network, make_policy
@@ -25,7 +25,7 @@ def describe_run(run: Path, env: str | None) -> tuple[str, EntitySpace, str]:
         policy = load_network(run)
         title = f"{run}: in an environment that the run folder does not name"
         return title, policy.observation_space, str(policy.summary())
-    with make_environments(with_lanes(config.env, 8)) as venv:
+    with make_whole_games(with_lanes(config.env, 8), config.env) as venv:
         policy = load_network(run, venv.single_observation_space)
         summary = str(policy.summary(mean_entities(venv)))
         return f"{run}: {config.env.id}", policy.observation_space, summary

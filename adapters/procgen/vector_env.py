@@ -119,6 +119,8 @@ class ProcgenVectorEnv(EntityVectorEnv):
     def _seeds(self, seed: Seeds) -> int | None:
         if seed is not None and not isinstance(seed, (int, np.integer)):
             raise ValueError(f"ProcgenVectorEnv: one engine takes one seed for all lanes, got {seed!r}")
+        if seed is not None and seed < 0:
+            raise ValueError(f"seed: expected no negative number, got {seed}")
         return seed
 
     def _reset(self, seed: int | None, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:

@@ -11,7 +11,7 @@ import numpy as np
 from ...envs import EntityVectorEnv, sample_actions
 from ...policies.rogue_net import impala_cost
 from ..config import TrainConfig
-from ..environments import EnvConfig, make_environments, with_lanes
+from ..environments import EnvConfig, make_whole_games, with_lanes
 from ..errors import UserError
 from ..network_options import network_title
 from ..networks import make_policy
@@ -77,7 +77,7 @@ def network_cost(config: TrainConfig) -> dict[str, Any]:
     Raises:
         UserError: the environment or the network can't be made.
     """
-    with make_environments(with_lanes(config.env, 8)) as venv:
+    with make_whole_games(with_lanes(config.env, 8), config.env) as venv:
         policy = make_policy(config, venv)
         entities = count_entities(venv)
     summary = policy.summary(entities.by_type, entities.actors)

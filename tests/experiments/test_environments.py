@@ -4,7 +4,15 @@ import entitize as ez
 import numpy as np
 import pytest
 from entitize import make_vec
-from entitize.experiments import EnvConfig, EvalConfig, UserError, held_out, make_environments
+from entitize.experiments import (
+    EnvConfig,
+    EvalConfig,
+    UserError,
+    held_out,
+    make_environments,
+    make_whole_games,
+    with_lanes,
+)
 from entitize.experiments.environments import evaluation_env
 
 from facts import raises
@@ -132,3 +140,19 @@ def test_the_random_actor_takes_only_allowed_actions() -> None:
             choices = actions["Move"].values
             assert batch.actions["Move"].mask.values[np.arange(len(choices)), choices].all()
             batch = venv.step(actions)[0]
+
+
+def test_evaluations_play_whole_games_where_several_lanes_meet_in_one() -> None:
+    trained = EnvConfig("MultiSnake/lanes", 6, {"num_snakes": 3})
+    env, _ = held_out(trained, EvalConfig(episodes=64))
+    with make_whole_games(env, trained) as venv:
+        assert venv.num_envs == 66
+    with make_whole_games(with_lanes(trained, 1), trained) as venv:
+        assert venv.num_envs == 3
+    with raises(UserError, "num_snakes", 3, 1):
+        make_whole_games(with_lanes(trained, 1), EnvConfig("MultiSnake/lanes", 6, {"num_snakes": 0}))
+
+
+def test_a_game_whose_name_begins_like_an_engine_has_no_levels() -> None:
+    env, _ = held_out(EnvConfig("ProcgenMaze-v0", 4, {"num_levels": 3}), EvalConfig())
+    assert env.kwargs == {"num_levels": 3}

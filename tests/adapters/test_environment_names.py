@@ -1,0 +1,94 @@
+"""Environments by name, as packages of others register them, and options that belong elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import entitize as ez
+import gymnasium
+import pytest
+
+from facts import raises
+
+MOON = """
+import entitize as ez
+
+ez.register_vec("{space}", "{module}:make_moons", names=["north"], env_entry_point="{module}:make_moon")
+
+def make_moons(name, num_envs=1, **options):
+    return ez.make_vec("CherryPick", num_envs, **options)
+
+def make_moon(name, **options):
+    return ez.make("CherryPick", **options)
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A module of somebody else that registers "<Module>/north" when it is imported."""
+    name = f"moon_{tmp_path.name}"
+    (tmp_path / f"{name}.py").write_text(MOON.format(space=name.title(), module=name))
+    monkeypatch.syspath_prepend(tmp_path)
+    yield name
+    sys.modules.pop(name, None)
+
+
+def test_a_package_of_others_is_imported_where_its_name_stands_before_the_id(package: str) -> None:
+    env_id = f"{package}:{package.title()}/north"
+    with ez.make_vec(env_id, 2) as venv:
+        assert venv.num_envs == 2 and "Cherry" in venv.single_observation_space.entities
+    with ez.make(env_id) as env:
+        assert "Cherry" in env.observation_space.entities  # type: ignore[attr-defined]
+    with raises(gymnasium.error.NameNotFound, "sout", "north"):
+        ez.make_vec(f"{package}:{package.title()}/sout", 2)
+
+
+def test_a_namespace_has_one_entry_point() -> None:
+    with raises(ValueError, "Procgen", "registered"):
+        ez.register_vec("Procgen", "nowhere:nothing")
+    ez.register_vec("Procgen", "entitize.adapters.procgen:make_vec", ez.procgen.GAMES)
+    with ez.make_vec("Procgen/coinrun", 1) as venv:
+        assert venv.num_envs == 1
+
+
+@pytest.mark.parametrize("engine", ["Atari", "Griddly", "ViZDoom", "MicroRTS", "Procgen"])
+def test_the_name_of_an_engine_is_no_game(engine: str) -> None:
+    with raises(gymnasium.error.NameNotFound, engine):
+        ez.make_vec(engine, 1)
+
+
+def test_a_versioned_id_may_be_one_of_a_package() -> None:
+    with raises(gymnasium.error.NameNotFound, "package:Unheard-Empty-8x8-v0"):
+        ez.make("Unheard-Empty-8x8-v0")
+
+
+@pytest.mark.parametrize(
+    "env_id", ["Griddly/Zelda", "Atari/Pong", "Procgen/coinrun", "MicroRTS/basesWorkers8x8"]
+)
+def test_one_environment_takes_no_number_of_environments(env_id: str) -> None:
+    with raises(TypeError, "num_envs", "make_vec"):
+        ez.make(env_id, num_envs=2)
+
+
+@pytest.mark.parametrize("make", [ez.griddly.GriddlyVectorEnv, ez.griddly.GriddlyEnv])
+def test_options_of_make_vec_are_named_as_such(make: Any) -> None:
+    pytest.importorskip("griddly")
+    with raises(TypeError, "num_workers", "make_vec"):
+        make("Zelda", num_workers=2)
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+@pytest.mark.parametrize("env_id", ["Atari/Pong", "Procgen/coinrun", "MineSweeper"])
+def test_negative_seeds_are_refused_at_once(env_id: str, num_workers: int) -> None:
+    with raises(ValueError, "seed", -1):
+        ez.make_vec(env_id, 2, num_workers=num_workers, seed=-1)
+
+
+def test_a_list_of_types_is_a_list() -> None:
+    pytest.importorskip("griddly")
+    for wrong in (3, {"wall": 1}, "wall"):
+        with raises(TypeError, "exclude", repr(wrong)):
+            ez.make_vec("Griddly/Zelda", 1, exclude=wrong)
