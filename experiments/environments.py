@@ -22,7 +22,8 @@ class EnvConfig:
     """The environments to train in."""
 
     id: str = "Procgen/bigfish"
-    """The environment: Procgen/<game>, MicroRTS/<map>, MineSweeper, any Gymnasium id, or module:function."""
+    """The environment: Procgen/<game>, MicroRTS/<map>, Atari/<game>, ViZDoom/<scenario>, Griddly/<game>,
+    MineSweeper, any Gymnasium id, or module:function."""
     num_envs: int = 64
     """Environments stepped at once."""
     kwargs: Pairs = field(default_factory=dict)
