@@ -7,7 +7,7 @@ import hashlib
 import json
 import mmap
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,8 @@ class Episode:
 
     number: int  # within the dataset
     lane: int
-    rows: NDArray[
-        np.int64
-    ]  # the rows of the dataset, in the order of time, with the final one where there is one
+    # The rows of the dataset, in the order of time, with the final one where there is one.
+    rows: NDArray[np.int64] = field(repr=False)
     total_reward: float
     is_complete: bool  # False: the recording left out some of its steps
 

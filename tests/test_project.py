@@ -234,6 +234,12 @@ def test_importing_entitize_loads_nothing_heavy() -> None:
         "imageio",
         "tensorboard",
         "stable_baselines3",
+        "ale_py",
+        "vizdoom",
+        "jpype",
+        "griddly",
+        "python_griddly",
+        "pettingzoo",
     )
     program = f"import sys, entitize; print([name for name in {heavy!r} if name in sys.modules])"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
