@@ -21,7 +21,16 @@ from ..policies.rogue_net import RogueNetConfig
 
 PACKAGES = (
     *("numpy", "numba", "gymnasium", "torch", "safetensors", "tensorboard"),
-    *("procgen-mirror", "gym3", "gym-microrts", "ale-py", "vizdoom", "griddly", "pettingzoo", "stable-baselines3"),
+    *(
+        "procgen-mirror",
+        "gym3",
+        "gym-microrts",
+        "ale-py",
+        "vizdoom",
+        "griddly",
+        "pettingzoo",
+        "stable-baselines3",
+    ),
 )
 
 _NO_TORCH = "Size and cost of the network need torch: pip install 'entitize[train]'"

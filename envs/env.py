@@ -72,8 +72,11 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
     __episode = 0  # of this environment, counted from 1
 
     @abstractmethod
-    def _reset(self, options: dict[str, Any]) -> Observation:
-        """Start an episode. `options` is what `reset` was given, or an empty dict."""
+    def _reset(self, options: dict[str, Any]) -> Observation | tuple[Observation, dict[str, Any]]:
+        """Start an episode and return its observation, or (observation, info), info in fresh objects.
+
+        `options` is what `reset` was given, or an empty dict.
+        """
 
     @abstractmethod
     def _step(self, actions: dict[str, Action]) -> Transition:
@@ -92,8 +95,11 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
         super().reset(seed=seed)
         self.__resolved = None
         self.__episode += 1
-        observation = self._reset({} if options is None else options)
-        return self.__observe("_reset", observation), {}
+        found = self._reset({} if options is None else options)
+        observation, info = found if isinstance(found, tuple) and len(found) == 2 else (found, {})
+        if not isinstance(info, Mapping):
+            raise ObservationError(f"{type(self).__name__}._reset: info: expected a dict, got {info!r:.80}")
+        return self.__observe("_reset", observation), dict(info)
 
     def step(self, action: Mapping[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Carry out `action`; see the class for its form and for the errors raised."""

@@ -438,3 +438,15 @@ def test_an_author_may_use_any_name() -> None:
     env = Walk()
     ez.check_entity_env(env, 20)
     assert (env._episode, env._resolved, env._resolver) == ("first", False, [1])
+
+
+def test_a_reset_may_give_an_info(scripted: Make, rich_space: ez.EntitySpace) -> None:
+    given = {"level": 3}
+    observation, info = scripted(rich_space, (FULL, given)).reset()
+    assert observation in rich_space and info == given and info is not given
+    with raises(ez.errors.ObservationError, "_reset", "info", 3):
+        scripted(rich_space, (FULL, 3)).reset()
+    with raises(ez.errors.ObservationError, "_reset", "tuple"):
+        scripted(rich_space, (FULL, 0.0, False)).reset()
+    with ez.vector.ListVectorEnv([lambda: scripted(rich_space, (FULL, given))]) as venv:
+        assert venv.reset()[1]["level"].tolist() == [3]
