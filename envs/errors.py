@@ -129,7 +129,7 @@ def check_option_names(
         if name not in known:
             # In Python's words: Gymnasium and TorchRL look for them when they try which options there are.
             hint = did_you_mean(name, [*known, *elsewhere], 1)
-            if name in _OF_MAKE_VEC:
+            if name in elsewhere and name in _OF_MAKE_VEC:
                 hint = ", which is an option of make_vec"
             raise TypeError(f"{where}: got an unexpected keyword argument {name!r}{hint}")
 

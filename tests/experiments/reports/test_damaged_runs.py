@@ -138,7 +138,7 @@ def test_a_report_stands_beside_a_broken_run(
     def refuse(env: EnvConfig) -> None:
         raise UserError("not counted")
 
-    monkeypatch.setattr("entitize.experiments.reports.network_costs.make_environments", refuse)
+    monkeypatch.setattr("entitize.experiments.reports.network_costs.make_whole_games", refuse)
     asked = {"kind": "procgen", "cases": ["mines"], "networks": ["roguenet"], "seeds": [0, 1]}
     (tmp_path / "experiment.yaml").write_text(yaml.safe_dump(asked))
     copy(sound, tmp_path, 0)

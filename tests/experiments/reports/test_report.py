@@ -379,7 +379,7 @@ def no_environments(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(env: EnvConfig) -> None:
         raise UserError(f"{env.id} can't be made")
 
-    monkeypatch.setattr("entitize.experiments.reports.network_costs.make_environments", refuse)
+    monkeypatch.setattr("entitize.experiments.reports.network_costs.make_whole_games", refuse)
 
 
 def test_microrts(tmp_path: Path, no_environments: None) -> None:

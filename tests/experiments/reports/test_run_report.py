@@ -85,7 +85,7 @@ def test_a_run_without_returns_and_a_run_of_procgen(tmp_path: Path, monkeypatch:
     def refuse(env: EnvConfig) -> None:
         raise UserError("not counted")
 
-    monkeypatch.setattr("entitize.experiments.reports.network_costs.make_environments", refuse)
+    monkeypatch.setattr("entitize.experiments.reports.network_costs.make_whole_games", refuse)
     config = {"env": {"id": "Procgen/bigfish"}}
     silent = write_run(tmp_path / "silent", config, [{"step": 8}])
     write_report(silent, silent / "report")
