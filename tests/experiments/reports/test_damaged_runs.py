@@ -135,7 +135,7 @@ def replaced(name: str, old: str, new: str) -> Callable[[Path], None]:
 def test_a_report_stands_beside_a_broken_run(
     sound: Path, tmp_path: Path, damage: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(env: EnvConfig) -> None:
+    def refuse(env: EnvConfig, trained: EnvConfig) -> None:
         raise UserError("not counted")
 
     monkeypatch.setattr("entitize.experiments.reports.network_costs.make_whole_games", refuse)

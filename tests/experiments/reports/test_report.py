@@ -376,7 +376,7 @@ def test_what_is_no_experiment(tmp_path: Path, entitize: Callable[..., tuple[int
 def no_environments(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where an engine is not installed."""
 
-    def refuse(env: EnvConfig) -> None:
+    def refuse(env: EnvConfig, trained: EnvConfig) -> None:
         raise UserError(f"{env.id} can't be made")
 
     monkeypatch.setattr("entitize.experiments.reports.network_costs.make_whole_games", refuse)

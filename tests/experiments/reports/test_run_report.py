@@ -82,7 +82,7 @@ def test_a_run_of_cloning(tmp_path: Path) -> None:
 
 
 def test_a_run_without_returns_and_a_run_of_procgen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(env: EnvConfig) -> None:
+    def refuse(env: EnvConfig, trained: EnvConfig) -> None:
         raise UserError("not counted")
 
     monkeypatch.setattr("entitize.experiments.reports.network_costs.make_whole_games", refuse)
