@@ -77,6 +77,7 @@ class Recorder(EntityVectorWrapper):
         check_autoreset("Recorder", venv)
         _check_free(metadata, {"num_envs", IS_TAUGHT})
         super().__init__(venv)
+        self.vector_spec = venv.vector_spec
         for name in _OF_TRAINING:
             if hasattr(venv, name):
                 setattr(self, name, getattr(venv, name))

@@ -74,6 +74,14 @@ def explained_reset(venv: VectorEnv[Any, Any, Any], name: str) -> Iterator[None]
         raise
 
 
+def contains(space: spaces.Space[Any], value: Any) -> bool:
+    """Return True if `value` is of `space`; Gymnasium's own `contains` raises for some that are not."""
+    try:
+        return space.contains(value)
+    except Exception:
+        return False
+
+
 def misfit(space: spaces.Space[Any], observation: Any, place: str) -> str | None:
     """Return why an observation has no place in a batch of `space`; None if it has one."""
     if isinstance(space, ARRAY_SPACES):

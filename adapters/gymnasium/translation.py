@@ -27,6 +27,7 @@ from ...envs.batch.batch_actions import ragged_orders
 from ...envs.errors import one_of
 from ...ragged import RaggedArray
 from .actions import masks_of, take_apart
+from .lane_errors import contains
 from .views.auto import auto
 from .views.batches import pick
 from .views.known import known
@@ -191,10 +192,10 @@ class SpaceTranslation:
         """Raise an ObservationError if an observation that is not of its space is the cause of an error."""
         for lane in range(batch_size):
             sample = pick(self._raw_space, observation, lane)
-            if not self._raw_space.contains(sample):
+            if not contains(self._raw_space, sample):
                 where = f"{self.env_name}: " if batch_size == 1 else f"{self.env_name}: env {lane}: "
                 raise ObservationError(
-                    f"{where}expected an observation of {self._raw_space}, got {sample!r}"
+                    f"{where}expected an observation of {self._raw_space}, got {sample!r:.300}"
                 ) from error
 
     def _flags(

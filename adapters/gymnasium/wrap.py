@@ -11,7 +11,7 @@ from gymnasium.utils import RecordConstructorArgs
 from ...envs import EntityBatch, ObservationError, unbatch_observation
 from ...envs.errors import reset_needed
 from ...envs.returned import check_has_spaces, env_name, reset_values, step_values
-from .lane_errors import misfit
+from .lane_errors import contains, misfit
 from .results import check_rewards, scalar_reward
 from .translation import MASK, MaskSource, SpaceTranslation, checked_actions, lift
 from .views.batches import stack
@@ -115,10 +115,10 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
         except ObservationError:
             raise
         except Exception as error:
-            if self._raw_space.contains(observation):
+            if contains(self._raw_space, observation):
                 raise
             reason = misfit(self._raw_space, observation, "observation_space")
-            reason = reason or f"expected an observation of {self._raw_space}, got {observation!r}"
+            reason = reason or f"expected an observation of {self._raw_space}, got {observation!r:.300}"
             raise ObservationError(f"{self._translation.env_name}: {reason}") from error
         plain = unbatch_observation(self._space, self._last, 0)
         self._space.actions.observe(plain)

@@ -76,7 +76,7 @@ class ActionGroup:
         if not given:
             return flags
         some = [masks[i] for i in given]
-        plain = all(isinstance(mask, np.ndarray) for mask in some)
+        plain = all(isinstance(mask, np.ndarray) and mask.shape == np.shape(some[0]) for mask in some)
         try:
             read = self._part.masks(np.stack(some) if plain else some, len(given), self.env)
         except (ObservationError, ValueError, TypeError):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntitySpace, Observation, ObservationError
 from ...ragged import RaggedArray, concatenate
+from ..gymnasium.lane_errors import contains
 from ..gymnasium.translation import without_mask
 from ..gymnasium.views.auto import auto
 from ..gymnasium.views.batches import stack
@@ -110,11 +111,11 @@ class ObservationGroup:
         except ObservationError as error:
             raise ObservationError(f"{where}: {str(error).removeprefix(f'{self._env}: ')}") from error
         except Exception as error:
-            if not self._space.contains(seen):
+            if not contains(self._space, seen):
                 raise self._misfit(seen, where, str(error)) from error
 
     def _misfit(self, seen: Any, where: str, why: str) -> ObservationError:
-        shape = f"an array of {seen.dtype} {seen.shape}" if isinstance(seen, np.ndarray) else repr(seen)
+        shape = f"an array of {seen.dtype} {seen.shape}" if isinstance(seen, np.ndarray) else f"{seen!r:.300}"
         return ObservationError(f"{where}: expected an observation of {self._space}, got {shape}: {why}")
 
 

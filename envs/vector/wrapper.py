@@ -11,8 +11,10 @@ class EntityVectorWrapper(EntityVectorEnv):
     """An entity vector environment around another one, with its lanes, spaces and metadata. Abstract.
 
     A subclass writes `_reset` and `_step`, which call `venv`. Frames, training progress, `starts_over`,
-    `first_lane` and `close` are passed on. For one whose runs resume bit for bit write `get_state` and
-    `set_state` of `StatefulVectorEnv` too; `set_state` ends with `return self._continue_from(batch)`.
+    `first_lane` and `close` are passed on. `vector_spec` is None, as its name would make other environments;
+    a subclass that plays the same game sets it to that of `venv`. For one whose runs resume bit for bit write
+    `get_state` and `set_state` of `StatefulVectorEnv` too; the latter ends with
+    `return self._continue_from(batch)`.
 
     Args:
         venv: the inner vector environment; it is closed with this one.
@@ -28,7 +30,6 @@ class EntityVectorWrapper(EntityVectorEnv):
         self.metadata = venv.metadata
         self.render_mode = venv.render_mode
         self.lane_games = venv.lane_games
-        self.vector_spec = venv.vector_spec
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)

@@ -145,12 +145,14 @@ class Agent:
     ) -> None:
         """Do nothing: a game that is trained in reports the end of an episode here (see `ez.program`)."""
 
-    def value(self, seen: EntityBatch | Mapping[str, Any]) -> NDArray[np.float32]:
-        """The return that the network expects at each step (B,); of one observation dict (1,).
+    def value(self, seen: EntityBatch | Mapping[str, Any] | Observation) -> NDArray[np.float32]:
+        """The return that the network expects at each step (B,); of one observation (1,).
 
         Raises:
             ValueError: as for `act`.
         """
+        if isinstance(seen, Observation):
+            seen = self._resolver.resolve(seen).plain(self._reader.space)
         return self._network.value(seen if isinstance(seen, EntityBatch) else self._reader.read(seen))
 
     def adapt_to(self, space: EntitySpace) -> None:

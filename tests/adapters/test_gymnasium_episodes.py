@@ -301,3 +301,24 @@ def test_shared_memory_that_gymnasium_reads_only_once_is_refused():
 
 
 # -- what is known of some environments ---------------------------------------------------------------------
+
+
+class Vanishing(gymnasium.Env):
+    """Gives None where its space has a sequence: Gymnasium's own `contains` raises for it."""
+
+    observation_space = spaces.Dict({"units": spaces.Sequence(spaces.Box(-9, 9, (2,)), stack=True)})
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return {"units": np.zeros((1, 2), np.float32)}, {}
+
+    def step(self, action):
+        return {"units": None}, 0.0, False, False, {}
+
+
+def test_none_in_place_of_a_sequence_is_told():
+    with wrap(Vanishing()) as env:
+        env.reset(seed=0)
+        with raises(ObservationError, "Vanishing", "None"):
+            env.step({"action": [0]})

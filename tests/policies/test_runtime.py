@@ -255,6 +255,13 @@ def test_orders_come_back_with_the_ids_of_the_observation(hunter: ez.runtime.Age
     assert go.actors == ["Kit", "Tom"] and go.labels == ["RIGHT", "RIGHT"]
 
 
+def test_the_value_is_of_any_observation_that_act_takes(hunter: ez.runtime.Agent) -> None:
+    value = hunter.value(hunt("Tom"))
+    assert value.shape == (1,) and np.isfinite(value).all()
+    with raises(ObservationError, "Dog"):
+        hunter.value(Observation({"Dog": [[0.0]]}))
+
+
 def test_a_game_gets_a_member_of_its_own_enum(hunter: ez.runtime.Agent) -> None:
     assert hunter.choose(hunt("Tom"), Go) is Go.RIGHT
     with raises(ObservationError, "action 'go'", 2, 1):

@@ -23,7 +23,7 @@ from entitize.trainers import (
     read_metrics,
 )
 
-from facts import raises
+from facts import raises, warns
 
 OPTIONS: dict[str, Any] = {"num_steps": 6, "minibatch_size": 24, "update_epochs": 1, "learning_rate": 0.02}
 
@@ -105,12 +105,11 @@ def test_a_full_pool_stays_spread_over_the_history(toy_policy: Any) -> None:
     pool = OpponentPool(toy_policy(), max_size=5)
     for step in range(0, 1000, 10):
         before = steps_of(pool)
-        gone = pool.add(step)
+        evicted = pool.add(step)
         if len(before) < 5:
-            assert gone is None
+            assert not evicted
             continue
-        assert gone is not None
-        left, heir = gone
+        ((left, heir),) = evicted
         times = [*before, step]
         place = times.index(left.step)
         gaps = [times[i + 1] - times[i - 1] for i in range(1, 5)]  # type: ignore[operator]
@@ -120,6 +119,16 @@ def test_a_full_pool_stays_spread_over_the_history(toy_policy: Any) -> None:
     steps = np.array(steps_of(pool), float)
     assert steps[0] == 0 and steps[-1] == 990
     assert np.diff(steps).max() < 0.55 * 990
+
+
+def test_a_pool_that_became_smaller_is_thinned_at_once(toy_policy: Any) -> None:
+    pool = OpponentPool(toy_policy(), max_size=6)
+    for step in range(6):
+        pool.add(step)
+    pool.max_size = 3
+    evicted = pool.add(6)
+    assert len(evicted) == 4 and len(pool.past) == 3 and steps_of(pool)[0] == 0 and steps_of(pool)[-1] == 6
+    assert not {left.step for left, _ in evicted} & set(steps_of(pool))
 
 
 @pytest.mark.parametrize(("size", "kept"), [(1, [[0], [5], [9]]), (2, [[0], [0, 5], [0, 9]])])
@@ -315,7 +324,8 @@ def test_runs_without_past_selves_can_go_on_with_them_and_the_other_way_round(
     run = Run(toy_policy(), duels(4), tmp_path, 80)
     assert run.resumed_at >= 40 and steps_of(run.pool)[0] == 0 and run.trainer.step >= 80
     policy = toy_policy()
-    plain = PPO(policy, duels(4), PPOConfig(**OPTIONS, total_timesteps=120), tmp_path, resume=True)
+    with warns(UserWarning, "opponents"):
+        plain = PPO(policy, duels(4), PPOConfig(**OPTIONS, total_timesteps=120), tmp_path, resume=True)
     plain.train()
     assert plain.step >= 120
 

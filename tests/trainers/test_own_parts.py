@@ -12,6 +12,7 @@ import entitize as ez
 import numpy as np
 import pytest
 import torch
+import yaml
 from entitize.envs import EntityBatch
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPO, PPOConfig
@@ -318,3 +319,10 @@ def test_a_wrapper_that_saves_its_state_resumes_bit_for_bit(tmp_path: Path) -> N
     assert second.venv.count == whole.venv.count == 64  # type: ignore[union-attr]
     for mine, theirs in zip(second.policy.parameters(), whole.policy.parameters(), strict=True):
         assert torch.equal(mine, theirs)
+
+
+def test_a_run_in_a_wrapper_names_no_environment_that_would_be_another_game(tmp_path: Path) -> None:
+    trainer(venv=Counting(mines()), run_dir=tmp_path / "wrapped").train(64, progress=False)
+    trainer(venv=mines(), run_dir=tmp_path / "plain").train(64, progress=False)
+    configs = [yaml.safe_load((tmp_path / name / "config.yaml").read_text()) for name in ("wrapped", "plain")]
+    assert "MineSweeper" not in str(configs[0]) and configs[1]["env"]["id"] == "MineSweeper"

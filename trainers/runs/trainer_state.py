@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -315,6 +316,12 @@ def _restored_environments(
             evolving.set_training_state(checkpoint.metadata[TRAINING_STATE])
         else:
             active = None  # lanes that opponents played are the learner's now
+            if "pool" in checkpoint.metadata[TRAINING_STATE]:
+                warnings.warn(
+                    f"checkpoint {checkpoint.path} has opponents, and the environments of this training have"
+                    " none: the policy now plays all lanes. Make them by past_self_play to go on as before",
+                    stacklevel=2,
+                )
     if "environments" in checkpoint.tensors and same_lanes and isinstance(trainer.venv, StatefulVectorEnv):
         try:
             batch = trainer.venv.set_state(_as_arrays(checkpoint.tensors["environments"]))

@@ -183,11 +183,11 @@ class OpponentPool:
 
     # -- growing --------------------------------------------------------------------------------------------
 
-    def add(self, step: int) -> tuple[Opponent, Opponent] | None:
+    def add(self, step: int) -> list[tuple[Opponent, Opponent]]:
         """Add a snapshot of the learner, which has trained for `step` environment steps.
 
         Returns:
-            If a snapshot was evicted: that snapshot and the next newer one, which can finish its games.
+            each snapshot that was evicted, with the next newer one, which can finish its games.
 
         Raises:
             ValueError: there is a snapshot of this step or a later one.
@@ -202,18 +202,19 @@ class OpponentPool:
             self._save_fixed(self.folder)
             self.folder.save(step, self.learner)
         self.past.append(Opponent(self._number(), _frozen_copy(self.learner), step))
-        gone = self._thin()
+        evicted = self._thin()
         if self.folder is not None:
             self.folder.purge({cast(int, past.step) for past in self.past})
-        return gone
+        return evicted
 
-    def _thin(self) -> tuple[Opponent, Opponent] | None:
-        if len(self.past) + len(self.fixed) <= self.max_size:
-            return None
-        steps = [cast(int, past.step) for past in self.past]
-        gaps = [after - before for before, after in zip(steps, steps[2:], strict=False)]
-        place = 1 + int(np.argmin(gaps)) if gaps else 0  # with room for one only the newest stays
-        return self.past.pop(place), self.past[place]
+    def _thin(self) -> list[tuple[Opponent, Opponent]]:
+        evicted = []
+        while len(self.past) + len(self.fixed) > self.max_size and len(self.past) > 1:
+            steps = [cast(int, past.step) for past in self.past]
+            gaps = [after - before for before, after in zip(steps, steps[2:], strict=False)]
+            place = 1 + int(np.argmin(gaps)) if gaps else 0  # with room for one only the newest stays
+            evicted.append((self.past.pop(place), self.past[place]))
+        return evicted
 
     def _number(self) -> int:
         self._next_number += 1

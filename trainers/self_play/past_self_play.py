@@ -120,6 +120,7 @@ class PastSelfPlay(EntityVectorWrapper):
             raise ValueError(f"interval: expected at least 1, got {interval}")
         checked_module(pool.learner, venv)
         super().__init__(venv)
+        self.vector_spec = venv.vector_spec
         self.pool = pool
         self.interval = interval
         self.steps = 0
@@ -249,10 +250,9 @@ class PastSelfPlay(EntityVectorWrapper):
         if newest >= self.steps:  # a pool of an earlier training: continue its count
             self.steps = self._grown_at = newest
         if not self.pool.past or is_due(self._grown_at, self.steps, self.interval):
-            gone = self.pool.add(self.steps)
+            evicted = self.pool.add(self.steps)
             self._grown_at = self.steps
-            if gone is not None:
-                left, heir = gone
+            for left, heir in evicted:
                 self.assignment.players[self.assignment.players == left.number] = heir.number
                 self._moves = None
 
