@@ -349,7 +349,7 @@ def _spec(env_id: str) -> EnvSpec:
     if Path(f"{module}.py").is_file():
         hint = f". Name what makes it in {module}.py: '{module}:…'"
     elif re.search(r"-v\d+$", env_id):
-        hint += f". If a package registers it, name it too: 'package:{env_id}'"
+        hint = f"{hint or '.'} If a package registers it, name it too: 'package:{env_id}'"
     hint = hint or ": expected an id of Entitize or Gymnasium, or 'module:function'"
     raise gymnasium.error.NameNotFound(f"there is no environment {env_id!r}{hint}")
 
