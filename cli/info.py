@@ -19,19 +19,9 @@ from ..experiments.errors import user_errors
 from ..experiments.network_options import check_network_options
 from ..policies.rogue_net import RogueNetConfig
 
-PACKAGES = (
-    *("numpy", "numba", "gymnasium", "torch", "safetensors", "tensorboard"),
-    *(
-        "procgen-mirror",
-        "gym3",
-        "gym-microrts",
-        "ale-py",
-        "vizdoom",
-        "griddly",
-        "pettingzoo",
-        "stable-baselines3",
-    ),
-)
+_CORE = "numpy numba gymnasium torch safetensors tensorboard"
+_OPTIONAL = "procgen-mirror gym3 gym-microrts ale-py vizdoom griddly pettingzoo stable-baselines3"
+PACKAGES = (*_CORE.split(), *_OPTIONAL.split())
 
 _NO_TORCH = "Size and cost of the network need torch: pip install 'entitize[train]'"
 

@@ -83,7 +83,7 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
         """Step and return (observation, reward, terminated, truncated, info), info in fresh objects."""
 
     def set_progress(self, fraction: float) -> None:
-        """Take how far training is, from 0 to 1 at its end, which a trainer reports before each rollout.
+        """Receive the fraction of training that is done; trainers call this before each rollout.
 
         For levels that become harder or rewards that change; does nothing here.
         """

@@ -174,6 +174,8 @@ def make_whole_games(env: EnvConfig, trained: EnvConfig, **extra: Any) -> Entity
     try:
         return make_environments(env, **extra)
     except UserError:
+        if env.num_envs == trained.num_envs:
+            raise
         lanes = _lanes_of_a_game(trained)
         if env.num_envs % lanes == 0:
             raise

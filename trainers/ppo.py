@@ -37,7 +37,7 @@ from .rollout import Samples
 from .rollout_source import RolloutSource
 from .runs.checkpoint import Checkpoint, read_checkpoint
 from .runs.guard import Snapshot, check_batch, check_finite, naming_update, saving_on_error
-from .runs.run_folder import RunFolder, logging
+from .runs.run_folder import RunFolder, logging_metrics
 from .runs.run_origin import note_origin
 from .runs.run_start import as_run_folder, open_run
 from .runs.saved_optimizer import OwnsOptimizer
@@ -200,7 +200,7 @@ class PPO(OwnsOptimizer):
         metrics: dict[str, float] = {}
         while self._fraction_done(self._steps_learned) < 1:
             metrics = self._iterate()
-            with saving_on_error(self._save_new), logging(self._run, self.step, metrics):
+            with saving_on_error(self._save_new), logging_metrics(self._run, self.step, metrics):
                 show(self.step, metrics)
                 stops = [stop.is_set(), *(call_back(each, self, metrics) for each in self.callbacks)]
             before, interval = self.step - self._num_samples, self.config.checkpoint_interval

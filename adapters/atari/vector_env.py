@@ -205,9 +205,7 @@ class AtariVectorEnv(EntityVectorEnv):
             console.set_state(saved[stop - length : stop], numbers, action)
         self._read_memory()
         self._before = arrays["before"].copy()
-        self._is_playing = True
-        self._remember(batch := self._observe())
-        return batch
+        return self._continue_from(self._observe())
 
 
 def make_vec(

@@ -148,7 +148,7 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) ->
 
 
 def set_rate(group: dict[str, Any], rate: float) -> None:
-    """Set the rate of one group of parameters likewise."""
+    """Set the learning rate of a group of parameters, in place where a graph may hold the number."""
     if isinstance(group["lr"], Tensor):
         group["lr"].fill_(rate)
     else:

@@ -331,7 +331,7 @@ def _lines(path: Path) -> list[bytes]:
 
 
 @contextmanager
-def logging(run: RunFolder | None, step: int, metrics: dict[str, float]) -> Iterator[None]:
+def logging_metrics(run: RunFolder | None, step: int, metrics: dict[str, float]) -> Iterator[None]:
     """Log metrics into `run`, if any, at the end, with what was added to them; also after an error."""
     try:
         yield
