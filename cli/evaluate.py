@@ -17,16 +17,18 @@ from ..experiments import (
     EvalConfig,
     Levels,
     Series,
+    UserError,
     check_at_least,
     check_series,
     evaluation_env,
+    load_network,
     make_whole_games,
     parse,
     settings_of,
 )
 from ..experiments.errors import user_errors
 from ..policies import ActingPolicy
-from ..trainers import EpisodeResults, RunLockedError, evaluate, thread_count
+from ..trainers import EpisodeResults, MatchResults, RunLockedError, evaluate, play_matches, thread_count
 from .agent_flags import AgentFlags
 
 
@@ -34,14 +36,19 @@ from .agent_flags import AgentFlags
 class EvalArguments(AgentFlags):
     """Play whole episodes with a trained agent, and print the mean return with its 95 % bootstrap interval.
 
-    Example: entitize eval runs/coinrun --random. To play the bots of μRTS: entitize eval microrts RUN
-    (a run folder called microrts is ./microrts).
+    Example: entitize eval runs/coinrun --random. Against another agent: entitize eval runs/new --against
+    runs/old. To play the bots of μRTS: entitize eval microrts RUN (a run folder called microrts is
+    ./microrts).
     """
 
     episodes: int | None = None
     """Episodes to play (default: the number in the run's configuration)."""
     random: bool = False
     """Compare with the random policy."""
+    against: tuple[Path, ...] = ()
+    """Run or checkpoint folders of other agents: print the share of games that each agent wins against each
+    other (and with --random against the random policy), in games that several lanes play. The number of
+    episodes is that of the games of each pair."""
     levels: Levels = "held-out"
     """Levels to play: held-out from training, or those of training."""
     vary: Series = field(default_factory=dict)
@@ -52,6 +59,22 @@ class EvalArguments(AgentFlags):
         super().__post_init__()
         check_at_least(self, 1, "episodes")
         check_series(self.vary)
+
+    def agents(self, venv: EntityVectorEnv) -> dict[str, ActingPolicy]:
+        """Return the agents that play in `venv`, by name.
+
+        Raises:
+            UserError: an agent is given twice; or see `load_network`.
+        """
+        paths = [self.path, *self.against]
+        names = [_name(path) for path in paths]
+        if len(set(names)) < len(names):
+            names = [str(path) for path in paths]
+        if len(set(names)) < len(names):
+            raise UserError(f"--against: expected each agent once, got {', '.join(names)}")
+        space = venv.single_observation_space
+        agents = {name: load_network(path, space) for name, path in zip(names, paths, strict=True)}
+        return {RANDOM: self.load(venv, is_random=True), **agents} if self.random else agents
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -72,13 +95,24 @@ def main(arguments: Sequence[str]) -> None:
         for setting in settings_of(chosen.vary or settings.vary):
             env, levels = evaluation_env(config.env, settings, chosen.levels, {**chosen.kwargs, **setting})
             with make_whole_games(env, config.env) as venv:
-                agents = {_name(chosen.path): chosen.load(venv)}
-                if chosen.random:
-                    agents = {RANDOM: chosen.load(venv, is_random=True), **agents}
-                rows += [(name, setting, result) for name, result in judge(agents, venv, settings).items()]
+                agents = chosen.agents(venv)
+                if chosen.against:
+                    title = _title(config.env.id, {**chosen.kwargs, **setting})
+                    results = _play_matches(agents, venv, settings)
+                    Console(soft_wrap=True).print(
+                        f"{title}, {levels}\n{results}", markup=False, highlight=False
+                    )
+                else:
+                    judged = judge(agents, venv, settings)
+                    rows += [(name, setting, result) for name, result in judged.items()]
             told.append(levels)
-    title = " ".join([config.env.id, *(f"{name}={value}" for name, value in chosen.kwargs.items())])
-    Console().print(results_table(title, "; ".join(dict.fromkeys(told)), rows))
+    if not chosen.against:
+        title = _title(config.env.id, chosen.kwargs)
+        Console().print(results_table(title, "; ".join(dict.fromkeys(told)), rows))
+
+
+def _title(name: str, options: Mapping[str, Any]) -> str:
+    return " ".join([name, *(f"{name}={value}" for name, value in options.items())])
 
 
 def _name(path: Path) -> str:
@@ -95,6 +129,22 @@ def judge(
         name: evaluate(actor, venv, settings.episodes, settings.deterministic, settings.seed)
         for name, actor in agents.items()
     }
+
+
+def _play_matches(
+    agents: Mapping[str, ActingPolicy], venv: EntityVectorEnv, settings: EvalConfig
+) -> MatchResults:
+    """Let all agents play each other.
+
+    Raises:
+        UserError: no two lanes play in one game.
+    """
+    try:
+        return play_matches(
+            agents, venv, settings.episodes, deterministic=settings.deterministic, seed=settings.seed
+        )
+    except ValueError as error:
+        raise UserError(f"--against: {error}") from error
 
 
 #: Of a table: an agent, the options of the environment that differ between lines, and its episodes.

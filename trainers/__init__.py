@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from .schedule import annealed as annealed
     from .schedule import is_due as is_due
     from .schedule import thread_count as thread_count
+    from .self_play.matches import MatchResults as MatchResults
+    from .self_play.matches import play_matches as play_matches
     from .self_play.opponents import Opponent as Opponent
     from .self_play.opponents import OpponentPool as OpponentPool
     from .self_play.past_self_play import PastSelfPlay as PastSelfPlay

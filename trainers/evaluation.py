@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -20,7 +21,6 @@ from ..envs.vector.vector_checks import POLICY_FIRST, check_autoreset, check_fit
 from ..policies import ActingPolicy, ActResult, frozen_weights
 from .lanes import EpisodeStatistics, active_lanes
 from .runs.guard import check_lanes
-from .self_play.past_self_play import PastSelfPlay
 
 __all__ = [
     "EpisodeResults",
@@ -116,23 +116,14 @@ def evaluate(
             joins its game.
         NonFiniteError: a reward is NaN or infinite.
     """
-    if not isinstance(policy, ActingPolicy):
-        hint = ". Use its attribute network" if hasattr(policy, "network") else ""
-        hint = ". Use its policy.network" if hasattr(getattr(policy, "policy", None), "network") else hint
-        raise TypeError(f"evaluate: expected a policy with a method act, got a {type(policy).__name__}{hint}")
+    check_acts("evaluate", policy)
     check_vector_env("evaluate: venv", venv, POLICY_FIRST)
     check_fits("evaluate", policy, venv)
     check_autoreset("evaluate", venv)
     quota = episode_quota(episodes, venv.num_envs)
-    was_training = isinstance(policy, nn.Module) and policy.training
-    if isinstance(policy, nn.Module):
-        policy.eval()
-    try:
-        with frozen_weights(policy), venv.uncounted() if isinstance(venv, PastSelfPlay) else nullcontext():
-            played = _play(policy, venv, quota, deterministic, seed)
-    finally:
-        if isinstance(policy, nn.Module):
-            policy.train(was_training)
+    uncounted = getattr(venv, "uncounted", nullcontext)  # of `PastSelfPlay`
+    with evaluating(policy), uncounted():
+        played = _play(policy, venv, quota, deterministic, seed)
     lane_games = np.arange(venv.num_envs) if venv.lane_games is None else venv.lane_games
     games = np.unique(lane_games, return_inverse=True)[1]
     rows = [
@@ -142,6 +133,33 @@ def evaluate(
     ]
     returns, lengths, lanes, played_in = map(np.array, zip(*rows, strict=True))
     return EpisodeResults(returns.astype(np.float64), lengths, lanes, played_in)
+
+
+def check_acts(where: str, policy: object) -> None:
+    """Check that `policy` acts on batches.
+
+    Raises:
+        TypeError: it does not; the message says where an object that holds one has it.
+    """
+    if isinstance(policy, ActingPolicy):
+        return
+    hint = ". Use its attribute network" if hasattr(policy, "network") else ""
+    hint = ". Use its policy.network" if hasattr(getattr(policy, "policy", None), "network") else hint
+    raise TypeError(f"{where}: expected a policy with a method act, got a {type(policy).__name__}{hint}")
+
+
+@contextmanager
+def evaluating(policy: ActingPolicy) -> Iterator[None]:
+    """Put a policy that is a module into evaluation mode meanwhile; its weights stay as they are."""
+    was_training = isinstance(policy, nn.Module) and policy.training
+    if isinstance(policy, nn.Module):
+        policy.eval()
+    try:
+        with frozen_weights(policy):
+            yield
+    finally:
+        if isinstance(policy, nn.Module):
+            policy.train(was_training)
 
 
 def _play(

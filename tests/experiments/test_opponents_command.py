@@ -153,3 +153,37 @@ def test_orbit_wars_is_trained_against_itself_and_played_against_the_bot(
     words = ("--env.id", "OrbitWars", "--kwargs", "fleets=forecast", "--episodes", 2)
     code, out, err = entitize("eval", run, *words)
     assert (code, err) == (0, "") and "return" in out
+
+
+def test_agents_play_each_other(entitize: Run, config: Callable[..., Path], tmp_path: Path) -> None:
+    one, two = tmp_path / "one" / "0", tmp_path / "two" / "0"
+    for seed, run in enumerate((one, two)):
+        code, _, err = entitize("train", "--config", config({}), "--run", run, "--ppo.seed", seed)
+        assert (code, err) == (0, "")
+    flags = ("--episodes", 20, "--seed", 7)
+    code, out, err = entitize("eval", one, "--against", two, "--random", *flags)
+    assert (code, err) == (0, "")
+    with ez.make_vec("MultiSnake/lanes", num_envs=2, max_steps=12) as venv:
+        agents = {
+            "random policy": ez.evaluation.RandomActor(venv.single_action_space),
+            "one/0": ez.load_policy(one),
+            "two/0": ez.load_policy(two),
+        }
+        results = ez.self_play.play_matches(agents, venv, 20, seed=7)
+    assert str(results) in out
+    code, out, _ = entitize("eval", one, "--against", two, *flags, "--vary", "max_steps=4,8")
+    assert code == 0 and [out.count(f"max_steps={steps}") for steps in (4, 8)] == [1, 1]
+
+    code, _, err = entitize("eval", one, "--against", one, *flags)
+    assert code == 2 and "--against" in err and str(one) in err
+
+
+def test_agents_of_a_game_for_one_cannot_play_each_other(
+    entitize: Run, config: Callable[..., Path], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    file = config(None, env={"id": "MineSweeper", "num_envs": 4})
+    assert entitize("train", "--config", file, "--run", run)[0] == 0
+    (checkpoint,) = (run / "checkpoints").iterdir()
+    code, _, err = entitize("eval", run, "--against", checkpoint)
+    assert code == 2 and "--against" in err and "lane_games" in err

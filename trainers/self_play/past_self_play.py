@@ -25,12 +25,13 @@ from ...envs.seeds import Seeds
 from ...envs.vector import Actions, EntityVectorWrapper, StepResult
 from ...envs.vector.saved_state import check_arrays
 from ...policies.checkpoint import malformed_means
-from ...ragged import RaggedArray, concatenate
+from ...ragged import RaggedArray
 from ..compatibility import checked_module
 from ..runs.trainer_state import StatefulVectorEnv, rng_of
 from ..schedule import is_due
+from .games import Games, games_of, join_actions, players_actions
 from .opponents import OpponentPool
-from .player_assignment import LEARNER, Games, PlayerAssignment, games_of
+from .player_assignment import LEARNER, PlayerAssignment
 
 _PREFIX = "past_self_play/"
 #: Combined with the seed of a reset, so that opponents and environments use different random numbers.
@@ -182,30 +183,13 @@ class PastSelfPlay(EntityVectorWrapper):
         own = self._learners_actions(actions, theirs)
         if self._moves is None:  # else the last step was refused: reuse their actions
             self._moves = self._opponents_moves()
-        lanes = [np.arange(self.num_envs), *(played for played, _ in self._moves)]
-        source = np.empty(self.num_envs, np.int64)  # of each lane: its place among the concatenated sequences
-        first = 0
-        for played in lanes:
-            source[played] = first + np.arange(len(played))
-            first += len(played)
-        return {
-            name: concatenate([order, *(moves[name] for _, moves in self._moves)]).gather(source)
-            for name, order in own.items()
-        }
+        return join_actions(own, self._moves)
 
     def _opponents_moves(self) -> list[tuple[NDArray[np.int64], Actions]]:
         """Return, for each opponent, the lanes that it plays and that have actors, and its actions there."""
         assert self._batch is not None
-        acting = np.zeros(self.num_envs, bool)
-        for part in self._batch.actions.values():
-            acting |= part.actors.lengths > 0
-        moves: list[tuple[NDArray[np.int64], Actions]] = []
-        for number in np.unique(self.assignment.players[acting]):
-            if number != LEARNER:
-                lanes = np.flatnonzero(acting & (self.assignment.players == number))
-                policy = self.pool.member(int(number)).policy
-                moves.append((lanes, policy.act(self._batch.gather(lanes), self._rng).actions))
-        return moves
+        policies = {member.number: member.policy for member in self.pool.members}
+        return players_actions(self._batch, policies, self.assignment.players, self._rng)
 
     def _learners_actions(self, actions: Actions, theirs: NDArray[np.bool_]) -> dict[str, RaggedArray]:
         """Return the learner's actions as arrays that fit together, with none for opponents' lanes.

@@ -1,0 +1,188 @@
+"""`play_matches`: games of every player against every other.
+
+Shape alphabet: P players, E environments (lanes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...envs import EntityVectorEnv, inactive_lanes, no_actions
+from ...envs.errors import whole_number
+from ...envs.seeds import EVALUATION_SEED
+from ...envs.vector.episode_counts import episode_quota
+from ...envs.vector.vector_checks import check_autoreset, check_fits, check_vector_env
+from ...policies import ActingPolicy
+from ...suggestions import nearest_or_known
+from ..evaluation import Interval, check_acts, evaluating, wilson_interval
+from ..runs.guard import check_lanes
+from .games import GameResults, Games, Sides, games_of, join_actions, players_actions
+from .past_self_play import PastSelfPlay
+
+
+@dataclass(frozen=True, eq=False)
+class MatchResults:
+    """Results of games between players; `print` shows them as a table of scores."""
+
+    players: tuple[str, ...]  # P names
+    wins: NDArray[np.int64]  # (P, P): the games that player i won against player j
+    draws: NDArray[np.int64]  # (P, P)
+
+    @property
+    def games(self) -> NDArray[np.int64]:
+        """The number of games between two players (P, P)."""
+        return self.wins + self.draws + self.wins.T
+
+    def score(self, player: str, opponent: str | None = None, level: float = 0.95) -> Interval:
+        """Return the share of games that `player` won, draws counting half, with its Wilson interval.
+
+        Args:
+            opponent: None: of all games of the player.
+
+        Raises:
+            ValueError: an unknown player, the player itself as the opponent, or a `level` that is not between
+                0 and 1.
+        """
+        rows = [self._index(player), slice(None) if opponent is None else self._index(opponent)]
+        if rows[0] == rows[1]:
+            raise ValueError(f"opponent: expected another player than {player!r}, got {opponent!r}")
+        i, j = rows
+        points = float(np.sum(self.wins[i, j] + self.draws[i, j] / 2))
+        return wilson_interval(points, float(np.sum(self.games[i, j])), level)
+
+    def _index(self, player: str) -> int:
+        if player not in self.players:
+            raise ValueError(f"unknown player {player!r}{nearest_or_known(player, self.players)}")
+        return self.players.index(player)
+
+    def __str__(self) -> str:
+        opponents = [*self.players, "all"] if len(self.players) > 2 else list(self.players)
+        rows = [["", *opponents]]
+        for player in self.players:
+            scores = [
+                "" if opponent == player else str(self.score(player, None if opponent == "all" else opponent))
+                for opponent in opponents
+            ]
+            rows.append([player, *scores])
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        )
+
+
+def play_matches(
+    players: Mapping[str, ActingPolicy],
+    venv: EntityVectorEnv,
+    games_per_pair: int = 100,
+    *,
+    games: Games | None = None,
+    deterministic: bool = False,
+    seed: int = EVALUATION_SEED,
+) -> MatchResults:
+    """Let every player play `games_per_pair` games against every other, equally often on each side.
+
+        venv = ez.make_vec("MultiSnake/lanes", num_envs=32)
+        results = ez.self_play.play_matches({"new": policy, "old": ez.load_policy("runs/old")}, venv)
+        print(results, results.score("new", "old"))
+
+    In a game of more than two sides, one player plays one side and the other all others; each of the two is
+    alone in half of the games. Who has won is told as in `PastSelfPlay`: by the `outcome` in infos, or by
+    the mean return.
+
+    How many games are played in each place is fixed beforehand, and all are played to their end. All pairs
+    play from the same seed.
+
+    Args:
+        players: by name; at least two.
+        venv: several of its lanes play in one game, which must end by itself. Lanes that are in no game are
+            played along, by the first of the two.
+        games: the sides of each game, each side a lane or several; None: read from `venv.lane_games`, every
+            lane of a game being a side.
+        deterministic: take the most probable actions instead of sampling.
+        seed: of the environments and of the sampling, as in `evaluate`.
+
+    Raises:
+        TypeError: a player or `venv` is something else, or `games_per_pair` no whole number.
+        ValueError: fewer than two players, `games_per_pair` below 1, a player with other actions or features
+            than the environments, no two lanes that play in one game, environments of `past_self_play`, or
+            ones that don't reset in the step that ends an episode.
+        NonFiniteError: a reward is NaN or infinite.
+    """
+    check_vector_env("play_matches: venv", venv, ". The players come first, then the environments")
+    if isinstance(venv, PastSelfPlay):
+        raise ValueError(
+            "play_matches: venv: expected environments in which no opponents play, got those of"
+            " past_self_play. Use its attribute venv"
+        )
+    check_autoreset("play_matches", venv)
+    if not isinstance(players, Mapping) or len(players) < 2:
+        raise ValueError(
+            f"play_matches: players: expected a dict of two policies or more by name, got {players!r:.200}"
+        )
+    for name, policy in players.items():
+        check_acts(f"play_matches: player {name!r}", policy)
+        check_fits(f"play_matches: player {name!r}", policy, venv)
+    sides = games_of(venv, games)
+    quota = episode_quota(whole_number("games_per_pair", games_per_pair), len(sides))
+    wins, draws = np.zeros((2, len(players), len(players)), np.int64)
+    with ExitStack() as stack:
+        for policy in {id(policy): policy for policy in players.values()}.values():
+            stack.enter_context(evaluating(policy))
+        for (i, one), (j, other) in combinations(enumerate(players.values()), 2):
+            scores = _play_pair((one, other), venv, sides, quota, deterministic, seed)
+            wins[i, j], wins[j, i] = np.sum(scores == 1), np.sum(scores == 0)
+            draws[i, j] = draws[j, i] = np.sum(scores == 0.5)
+    return MatchResults(tuple(players), wins, draws)
+
+
+def _play_pair(
+    pair: Sequence[ActingPolicy],
+    venv: EntityVectorEnv,
+    sides: Sides,
+    quota: NDArray[np.int64],
+    deterministic: bool,
+    seed: int,
+) -> NDArray[np.float64]:
+    """Return the scores of the first of two players in the first `quota` games of each place."""
+    policies = dict(enumerate(pair))
+    results = GameResults(sides, venv.num_envs)
+    played = np.zeros(len(sides), np.int64)
+    players = np.zeros(venv.num_envs, np.int64)  # of each lane: 0 or 1
+    alone = [_seat(players, sides[game], game) for game in range(len(sides))]
+    nothing = no_actions(venv.single_action_space, venv.num_envs)
+    scores: list[float] = []
+    batch, _ = venv.reset(seed=seed)
+    rng = np.random.default_rng(seed)
+    while (played < quota).any():
+        moves = players_actions(batch, policies, players, rng, deterministic)
+        batch, rewards, terminated, truncated, info = venv.step(join_actions(nothing, moves))
+        check_lanes("reward", rewards)
+        inactive = inactive_lanes(info, venv.num_envs)
+        for game in results.follow(rewards, terminated | truncated, inactive, info):
+            if played[game] < quota[game]:
+                lanes = results.lanes[game]
+                score = results.score(alone[game], np.setdiff1d(lanes, alone[game]))
+                scores.append(score if players[alone[game][0]] == 0 else 1 - score)
+            played[game] += 1
+            results.start(game)
+            alone[game] = _seat(players, sides[game], game + int(played[game]))
+    return np.array(scores)
+
+
+def _seat(players: NDArray[np.int64], sides: Sequence[NDArray[np.int64]], number: int) -> NDArray[np.int64]:
+    """Write the players of a game's lanes into `players` (E,); return the lanes of the one who is alone.
+
+    Every side is alone in turn: first that of player 0, and where there are more than two that of player 1.
+    """
+    turn = number % (len(sides) * (1 if len(sides) == 2 else 2))
+    who, lanes = turn // len(sides), sides[turn % len(sides)]
+    players[np.concatenate(sides)] = 1 - who
+    players[lanes] = who
+    return lanes
