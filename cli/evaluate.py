@@ -73,7 +73,9 @@ class EvalArguments(AgentFlags):
         if len(set(names)) < len(names):
             raise UserError(f"--against: expected each agent once, got {', '.join(names)}")
         space = venv.single_observation_space
-        agents = {name: load_network(path, space) for name, path in zip(names, paths, strict=True)}
+        agents: dict[str, ActingPolicy] = {
+            name: load_network(path, space) for name, path in zip(names, paths, strict=True)
+        }
         return {RANDOM: self.load(venv, is_random=True), **agents} if self.random else agents
 
 

@@ -9,6 +9,7 @@ from ...lazy import attach
 if TYPE_CHECKING:
     from ...envs import MultiAgentEnv as MultiAgentEnv
     from .conversion import from_pettingzoo as from_pettingzoo
+    from .game_player import GamePlayer as GamePlayer
     from .game_view import ArrayResult as ArrayResult
     from .game_view import GameObservation as GameObservation
     from .game_view import GameObservations as GameObservations

@@ -110,7 +110,7 @@ def from_pettingzoo(
     games = _make_games(env, num_envs)
     try:
         if view is None:
-            view = _known_view(games)
+            view = known_view(games)
         if mode == "lanes":
             return _lanes(games, view, opponents)
         envs = [_team(game, view, team, opponents, reward) for game in games]
@@ -132,7 +132,7 @@ def _lanes(games: list[PettingZooGame], view: Any, opponents: Any) -> GameLanes:
             f"{first.name}: opponents: expected a dict by agent or kind in mode 'lanes', got {opponents!r}."
             f" The agents are {list(first.possible_agents)}"
         )
-    observer_of = _observer_factory(first, view)
+    observer_of = observer_factory(first, view)
     opponents_by_agent = make_opponents(first, opponents or {}, observer_of)
     learners = [agent for agent in first.possible_agents if agent not in opponents_by_agent]
     if not learners:
@@ -156,7 +156,7 @@ def _team(game: PettingZooGame, view: Any, team: Any, opponents: Any, reward: Po
         raise ValueError(f"{game.name}: team: expected one agent or more, got none")
     others = [agent for agent in everyone if agent not in members]
     opponents_by_agent = make_opponents(
-        game, dict.fromkeys(others, opponents) if by_name is None else by_name, _observer_factory(game, view)
+        game, dict.fromkeys(others, opponents) if by_name is None else by_name, observer_factory(game, view)
     )
     for agent in others:
         if agent not in opponents_by_agent:
@@ -174,7 +174,7 @@ def _team(game: PettingZooGame, view: Any, team: Any, opponents: Any, reward: Po
 # -- views ---------------------------------------------------------------------------------------------------
 
 
-def _known_view(games: Sequence[PettingZooGame]) -> Any:
+def known_view(games: Sequence[PettingZooGame]) -> Any:
     """Return the `GameView` class of known games, `auto` if their observations are wrapped, else None."""
     known = find_view(games[0].env.unwrapped)
     if known is None:
@@ -211,7 +211,7 @@ def _shows_entities(game: PettingZooGame, agents: Sequence[str]) -> bool:
     return all(isinstance(game.observation_spaces[agent], EntitySpace) for agent in agents)
 
 
-def _observer_factory(first: PettingZooGame, view: Any) -> Callable[[Sequence[str]], AgentObserver]:
+def observer_factory(first: PettingZooGame, view: Any) -> Callable[[Sequence[str]], AgentObserver]:
     """Return a function from agents to their observer, for lanes and for policies that act as opponents."""
     if _shows_entities(first, first.possible_agents):
         if view is not None:
@@ -241,7 +241,7 @@ def _team_observer(game: PettingZooGame, team: Sequence[str], view: Any) -> Spac
 
 def _make_games(env: Any, num_envs: int | None) -> list[PettingZooGame]:
     """Make the games; if one fails, close those made before."""
-    aec, parallel = _classes()
+    aec, parallel = pettingzoo_classes()
     if num_envs is not None:
         num_envs = whole_number("num_envs", num_envs)
     if isinstance(env, (aec, parallel)):
@@ -304,7 +304,7 @@ def _check_same(first: PettingZooGame, other: PettingZooGame) -> None:
             compared.add((id(mine), id(firsts)))
 
 
-def _classes() -> tuple[type, type]:
+def pettingzoo_classes() -> tuple[type, type]:
     """Import PettingZoo's `AECEnv` and `ParallelEnv`."""
     try:
         pettingzoo = importlib.import_module("pettingzoo")

@@ -48,10 +48,13 @@ class PolicyOpponent(GameOpponent):
     Args:
         observer: encodes its observations.
         policy: chooses the actions; None: at random.
+        deterministic: let it take the most probable actions instead of sampling.
     """
 
-    def __init__(self, observer: AgentObserver, policy: OpponentPolicy | None) -> None:
-        self._observer, self._policy = observer, policy
+    def __init__(
+        self, observer: AgentObserver, policy: OpponentPolicy | None, deterministic: bool = False
+    ) -> None:
+        self._observer, self._policy, self._deterministic = observer, policy, deterministic
 
     def choose(self, turns: Sequence[Turn], rng: np.random.Generator) -> list[Any]:
         space = self._observer.observation_space
@@ -62,7 +65,9 @@ class PolicyOpponent(GameOpponent):
         if self._policy is None:
             actions = sample_actions(space.actions, batch, rng)
         else:
-            actions = validate_actions(space, batch, self._policy.act(batch, rng).actions)
+            actions = validate_actions(
+                space, batch, self._policy.act(batch, rng, self._deterministic).actions
+            )
         return self._observer.game_actions(actions, [agent for _, agent in turns])
 
 
@@ -146,7 +151,7 @@ def _opponent(
             EntitySpaceObserver(game, agents) if entities else MaskObserver(game, agents), None
         )
     if isinstance(controller, OpponentPolicy):
-        return PolicyOpponent(_observer_for(game, agents, controller, observer_of), controller)
+        return PolicyOpponent(observer_for(game, agents, controller, observer_of), controller)
     if callable(controller):
         return FunctionOpponent(controller)
     raise TypeError(
@@ -155,7 +160,7 @@ def _opponent(
     )
 
 
-def _observer_for(
+def observer_for(
     game: PettingZooGame,
     agents: Sequence[str],
     policy: OpponentPolicy,
