@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..envs import EntityBatch, EntityVectorEnv, inactive_lanes, lane_infos, no_actions, sample_actions
 from ..envs.errors import whole_number
 from ..envs.seeds import lane_seeds
-from ..envs.vector import StepResult
+from ..envs.vector import PlayFunction, StepResult
 from ..envs.vector.episode_counts import count_step, episode_quota
 from ..envs.vector.vector_checks import check_autoreset, check_fits, check_vector_env
 from ..envs.vector.vector_spec import VectorSpec
@@ -39,10 +39,6 @@ class Player(Protocol):
     def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False, /) -> Any:
         """Choose an action for every actor of `batch`; an object with `actions`."""
         ...
-
-
-#: Chooses the actions of a batch: `f(batch, rng)`.
-PlayFunction = Callable[[EntityBatch, np.random.Generator], Mapping[str, RaggedArray]]
 
 
 class Recorder(EntityVectorWrapper):

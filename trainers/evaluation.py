@@ -13,9 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
-from ..envs import EntityActionSpace, EntityBatch, EntityVectorEnv, sample_actions
+from ..envs import (
+    EntityActionSpace,
+    EntityBatch,
+    EntitySpace,
+    EntityVectorEnv,
+    sample_actions,
+    validate_actions,
+)
 from ..envs.errors import whole_number
 from ..envs.seeds import EVALUATION_SEED
+from ..envs.vector import PlayFunction
 from ..envs.vector.episode_counts import episode_quota
 from ..envs.vector.vector_checks import POLICY_FIRST, check_autoreset, check_fits, check_vector_env
 from ..policies import ActingPolicy, ActResult, frozen_weights
@@ -50,6 +58,19 @@ class RandomActor:
     def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
         """Sample an action for every actor; without log-probabilities, and with values of 0."""
         return ActResult(sample_actions(self.action_space, batch, rng), {}, np.zeros(len(batch), np.float32))
+
+
+class _FunctionActor:
+    """A function of a batch and a generator as a policy."""
+
+    def __init__(self, function: PlayFunction, space: EntitySpace, where: str) -> None:
+        self._function, self._space, self._where = function, space, where
+
+    def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
+        actions = self._function(batch, rng)
+        names = [f"{self._where}: observation {i}" for i in range(len(batch))]
+        checked = validate_actions(self._space, batch, actions, names)
+        return ActResult(checked, {}, np.zeros(len(batch), np.float32))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +110,7 @@ class Interval:
 
 
 def evaluate(
-    policy: ActingPolicy,
+    policy: ActingPolicy | PlayFunction,
     venv: EntityVectorEnv,
     episodes: int,
     deterministic: bool = False,
@@ -103,7 +124,8 @@ def evaluate(
     `past_self_play` neither the steps count nor the results of the games.
 
     Args:
-        policy: acts; put into evaluation mode meanwhile if it is a module.
+        policy: acts; put into evaluation mode meanwhile if it is a module. Or a function `f(batch, rng)` that
+            returns the actions, such as a bot of your own.
         venv: is reset with `seed`; the episodes of each environment must end by themselves.
         deterministic: take the most probable actions instead of sampling.
         seed: of the environments and of the sampling. Environment i gets seed + i, so another evaluation is
@@ -115,9 +137,10 @@ def evaluate(
             than the environments, `venv` doesn't reset in the step that ends an episode, or an agent never
             joins its game.
         NonFiniteError: a reward is NaN or infinite.
+        ActionError: a function returned actions that are not allowed.
     """
-    check_acts("evaluate", policy)
     check_vector_env("evaluate: venv", venv, POLICY_FIRST)
+    policy = acting_policy("evaluate", policy, venv)
     check_fits("evaluate", policy, venv)
     check_autoreset("evaluate", venv)
     quota = episode_quota(episodes, venv.num_envs)
@@ -135,17 +158,20 @@ def evaluate(
     return EpisodeResults(returns.astype(np.float64), lengths, lanes, played_in)
 
 
-def check_acts(where: str, policy: object) -> None:
-    """Check that `policy` acts on batches.
+def acting_policy(where: str, policy: ActingPolicy | PlayFunction, venv: EntityVectorEnv) -> ActingPolicy:
+    """Return a policy, or a function that plays in `venv`, as a policy.
 
     Raises:
-        TypeError: it does not; the message says where an object that holds one has it.
+        TypeError: it is neither; the message says where an object that holds a policy has it.
     """
     if isinstance(policy, ActingPolicy):
-        return
+        return policy
+    if callable(policy) and not isinstance(policy, nn.Module | type):
+        return _FunctionActor(policy, venv.single_observation_space, where)
     hint = ". Use its attribute network" if hasattr(policy, "network") else ""
     hint = ". Use its policy.network" if hasattr(getattr(policy, "policy", None), "network") else hint
-    raise TypeError(f"{where}: expected a policy with a method act, got a {type(policy).__name__}{hint}")
+    got = f"the class {policy.__name__}" if isinstance(policy, type) else f"a {type(policy).__name__}"
+    raise TypeError(f"{where}: expected a policy with a method act, or a function, got {got}{hint}")
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -25,6 +25,8 @@ from .vector_spec import VectorSpec
 
 #: For each action the choices of all its actors, lane by lane.
 Actions = Mapping[str, RaggedArray]
+#: Chooses the actions of a batch, as a bot of your own may: `f(batch, rng)`.
+PlayFunction = Callable[[EntityBatch, np.random.Generator], Actions]
 #: Observations, rewards (E,), terminated (E,), truncated (E,) and infos.
 StepResult = tuple[EntityBatch, NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
 

@@ -8,7 +8,8 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.envs import EntityVectorEnv
+import torch
+from entitize.envs import EntityVectorEnv, sample_actions
 from entitize.policies import ActResult
 from entitize.trainers import (
     EpisodeStatistics,
@@ -95,6 +96,23 @@ def test_deterministic_evaluation_asks_for_the_best_actions() -> None:
         idle = Idle()
         evaluate(idle, Lengths(2), 2, deterministic=deterministic)
         assert idle.deterministic == {deterministic}
+
+
+def test_a_function_plays_as_a_policy_that_does_the_same() -> None:
+    venv = ez.make_vec("MultiSnake/lanes", num_envs=4, max_steps=9)
+    space = venv.single_action_space
+
+    def draw(batch: Any, rng: np.random.Generator) -> Any:
+        return sample_actions(space, batch, rng)
+
+    results = [evaluate(policy, venv, 12).returns for policy in (draw, ez.evaluation.RandomActor(space))]
+    np.testing.assert_array_equal(*results)
+    with raises(ez.ActionError, "evaluate", "'move'"):
+        evaluate(lambda batch, rng: {}, venv, 1)
+    with raises(TypeError, "evaluate", "Linear", "act"):
+        evaluate(torch.nn.Linear(1, 1), venv, 1)
+    with raises(TypeError, "evaluate", "the class RogueNetwork", "act"):
+        evaluate(type("RogueNetwork", (), {}), venv, 1)
 
 
 def test_no_episodes_and_policies_of_other_games_are_refused() -> None:

@@ -158,6 +158,19 @@ def test_the_stronger_wins_a_game_in_turns() -> None:
     venv.close()
 
 
+def test_functions_play_as_policies_do(duels: Any) -> None:
+    venv = duels(8)
+    players = painters(venv)
+    functions = {
+        name: lambda batch, rng, player=player: player.act(batch, rng).actions
+        for name, player in players.items()
+    }
+    ours, theirs = (play_matches(those, venv, 12) for those in (functions, players))
+    assert ours.wins.tolist() == theirs.wins.tolist()
+    with raises(ez.ActionError, "'odd'", "'Paint'"):
+        play_matches({"odd": lambda batch, rng: {}, **players}, venv, 12)
+
+
 def test_networks_play_in_evaluation_mode_and_are_left_as_they_were() -> None:
     venv = ez.make_vec("MultiSnake/lanes", num_envs=8, max_steps=10)
     space = venv.single_observation_space

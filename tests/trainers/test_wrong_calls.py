@@ -63,7 +63,7 @@ def test_train(venv: Any, net: Any, arguments: Any, error: type[Exception], fact
         (lambda net, venv, config: ez.PPO(net, venv, config, callbacks=[3]), TypeError, ("callbacks", 3)),
         (lambda net, venv, config: ez.PPO(net, venv, config, 3), TypeError, ("run_dir", 3)),
         (lambda net, venv, config: ez.PPO(net, venv, config, resume=True), ValueError, ("run_dir",)),
-        (lambda net, venv, config: ez.evaluate(venv, net, 4), TypeError, ("policy", "act")),
+        (lambda net, venv, config: ez.evaluate(venv, net, 4), TypeError, ("venv", "RogueNet", "first")),
         (lambda net, venv, config: ez.evaluate(net, net, 4), TypeError, ("venv", "RogueNet")),
         (lambda net, venv, config: ez.evaluate(net, venv, 0), ValueError, ("episodes", 0)),
         (lambda net, venv, config: ez.evaluate(net, venv, "4"), TypeError, ("episodes", "'4'")),

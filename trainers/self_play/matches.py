@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from ...envs import EntityVectorEnv, inactive_lanes, no_actions
 from ...envs.errors import whole_number
 from ...envs.seeds import EVALUATION_SEED
+from ...envs.vector import PlayFunction
 from ...envs.vector.episode_counts import episode_quota
 from ...envs.vector.vector_checks import check_autoreset, check_fits, check_vector_env
 from ...policies import ActingPolicy
 from ...suggestions import nearest_or_known
-from ..evaluation import Interval, check_acts, evaluating, wilson_interval
+from ..evaluation import Interval, acting_policy, evaluating, wilson_interval
 from ..runs.guard import check_lanes
 from .games import GameResults, Games, Sides, games_of, join_actions, players_actions
 from .past_self_play import PastSelfPlay
@@ -78,7 +79,7 @@ class MatchResults:
 
 
 def play_matches(
-    players: Mapping[str, ActingPolicy],
+    players: Mapping[str, ActingPolicy | PlayFunction],
     venv: EntityVectorEnv,
     games_per_pair: int = 100,
     *,
@@ -100,7 +101,7 @@ def play_matches(
     play from the same seed.
 
     Args:
-        players: by name; at least two.
+        players: by name; at least two: policies, or functions `f(batch, rng)` that return actions.
         venv: several of its lanes play in one game, which must end by itself. Lanes that are in no game are
             played along, by the first of the two.
         games: the sides of each game, each side a lane or several; None: read from `venv.lane_games`, every
@@ -114,6 +115,7 @@ def play_matches(
             than the environments, no two lanes that play in one game, environments of `past_self_play`, or
             ones that don't reset in the step that ends an episode.
         NonFiniteError: a reward is NaN or infinite.
+        ActionError: a function returned actions that are not allowed.
     """
     check_vector_env("play_matches: venv", venv, ". The players come first, then the environments")
     if isinstance(venv, PastSelfPlay):
@@ -126,16 +128,16 @@ def play_matches(
         raise ValueError(
             f"play_matches: players: expected a dict of two policies or more by name, got {players!r:.200}"
         )
-    for name, policy in players.items():
-        check_acts(f"play_matches: player {name!r}", policy)
+    policies = [acting_policy(f"play_matches: player {name!r}", p, venv) for name, p in players.items()]
+    for name, policy in zip(players, policies, strict=True):
         check_fits(f"play_matches: player {name!r}", policy, venv)
     sides = games_of(venv, games)
     quota = episode_quota(whole_number("games_per_pair", games_per_pair), len(sides))
     wins, draws = np.zeros((2, len(players), len(players)), np.int64)
     with ExitStack() as stack:
-        for policy in {id(policy): policy for policy in players.values()}.values():
+        for policy in {id(policy): policy for policy in policies}.values():
             stack.enter_context(evaluating(policy))
-        for (i, one), (j, other) in combinations(enumerate(players.values()), 2):
+        for (i, one), (j, other) in combinations(enumerate(policies), 2):
             scores = _play_pair((one, other), venv, sides, quota, deterministic, seed)
             wins[i, j], wins[j, i] = np.sum(scores == 1), np.sum(scores == 0)
             draws[i, j] = draws[j, i] = np.sum(scores == 0.5)
