@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # the public names, read by type checkers and by `attach`
     from .envs import EntityActionSpace as EntityActionSpace
     from .envs import EntityBatch as EntityBatch
     from .envs import EntityEnv as EntityEnv
+    from .envs import EntityGame as EntityGame
     from .envs import EntitySpace as EntitySpace
     from .envs import EntityVectorEnv as EntityVectorEnv
     from .envs import GlobalCategorical as GlobalCategorical

@@ -22,6 +22,7 @@ from ..envs.registration import find_namespace, known_ids, latest_game
 from ..envs.returned import check_has_spaces
 from ..suggestions import did_you_mean
 from .module_names import check_module_name, find_attribute
+from .pettingzoo.made_games import is_game
 
 if TYPE_CHECKING:
     from ..envs import EntityVectorEnv
@@ -133,7 +134,8 @@ def make_vec(
 
     Args:
         env, view: as for `make`. A function that takes `num_envs` makes the vector environment; another one
-            makes each sub-environment.
+            makes each sub-environment. A game of several agents (an `EntityGame`, or one of PettingZoo) has
+            a lane for each agent: see `from_pettingzoo`.
         num_envs: the number of sub-environments.
         kwargs: go to the environment. `num_workers=n` shares the lanes between n processes: by a
             `ProcessVectorEnv`, or where one environment steps all lanes (games, engines) by a
@@ -281,6 +283,10 @@ def _listed(
     from ..envs.vector.list_vector import ListVectorEnv, check_separate
 
     made = [one()]  # to see what it is; it becomes the first lane
+    if is_game(made[0]):
+        from .pettingzoo.made_games import lanes_of
+
+        return lanes_of(lambda: made.pop() if made else one(), num_envs, view)
     if isinstance(made[0], gymnasium.Env):
         check_has_spaces(name, made[0])
 
@@ -305,11 +311,11 @@ def _refuse_view(name: str, view: View | Mapping[str, Any] | None) -> None:
 def _advice(env: Any) -> str:
     if isinstance(env, gymnasium.vector.VectorEnv):
         return " A function that makes a vector environment must take num_envs"
-    if "pettingzoo" in sys.modules:
-        from pettingzoo import AECEnv, ParallelEnv
-
-        if isinstance(env, AECEnv | ParallelEnv):
-            return " Use entitize.from_pettingzoo(make_game, num_envs=...) instead"
+    if is_game(env):
+        return (
+            " A game of several agents has a lane for each: use make_vec, without num_workers. For a team of"
+            " agents use entitize.from_pettingzoo"
+        )
     return ""
 
 

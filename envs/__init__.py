@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .batch.padding import PaddedSpace as PaddedSpace
     from .batch.resolve import Observation as Observation
     from .checker import check_entity_env as check_entity_env
+    from .entity_game import EntityGame as EntityGame
     from .env import EntityEnv as EntityEnv
     from .errors import ActionError as ActionError
     from .errors import ConformanceError as ConformanceError

@@ -16,13 +16,20 @@ MultiAgentStep = tuple[
 ]
 
 
+def kind_of(agent: str) -> str:
+    """Return the kind in an agent's name: "drone" for "drone_0" and "drone0"; without a number, the name."""
+    name = str(agent)
+    head = name.rstrip("0123456789")
+    return name if head == name else head.removesuffix("_") or name
+
+
 class MultiAgentEnv(ABC):
     """A game of several agents that act at the same time, with the interface of PettingZoo's `ParallelEnv`.
 
     Every agent has an `EntitySpace` and an `EntityActionSpace` of its own; observations and actions are the
     plain dicts of `EntityEnv`. An agent that terminates or is truncated gets that step's observation and
     reward and is gone from `agents` afterwards; it does not come back before the next `reset`.
-    `ez.to_pettingzoo` makes a PettingZoo environment of it.
+    `ez.to_pettingzoo` makes a PettingZoo environment of it. `EntityGame` is easier to write.
 
     Attributes:
         possible_agents: the names of all agents there can be, such as "snake_0".

@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...envs.multi_agent import kind_of
 from ...suggestions import nearest_or_known
-
-
-def kind_of(agent: str) -> str:
-    """Return the kind in an agent's name: "drone" for "drone_0" and "drone0"; without a number, the name."""
-    name = str(agent)
-    head = name.rstrip("0123456789")
-    return name if head == name else head.removesuffix("_") or name
 
 
 def resolve(names: Sequence[str], agents: Sequence[str], what: str) -> list[str]:

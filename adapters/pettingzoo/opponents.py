@@ -10,7 +10,8 @@ import numpy as np
 from gymnasium import spaces
 
 from ...envs import EntityBatch, EntitySpace, sample_actions, validate_actions
-from .agent_names import kind_of, resolve
+from ...envs.multi_agent import kind_of
+from .agent_names import resolve
 from .agent_observer import AgentObservation, AgentObserver, MaskObserver
 from .entity_observer import EntitySpaceObserver
 from .game import PettingZooGame

@@ -13,6 +13,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntitySpace, Observation, ObservationError
+from ...envs.multi_agent import kind_of
 from ...ragged import RaggedArray, concatenate
 from ..gymnasium.lane_errors import contains
 from ..gymnasium.translation import without_mask
@@ -22,7 +23,7 @@ from ..gymnasium.views.scope import Scope, View, ViewError
 from ..gymnasium.views.values import flat_values
 from ..gymnasium.views.vector import Vector
 from .agent_actions import AgentActions
-from .agent_names import group_agents, kind_of, same
+from .agent_names import group_agents, same
 from .agent_observer import AgentObservation, AgentObserver
 from .game import PettingZooGame, has_mask
 

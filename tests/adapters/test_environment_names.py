@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import entitize as ez
 import gymnasium
 import pytest
+from entitize.evaluation import RandomActor
+from mpe2 import simple_tag_v3
 
 from facts import raises
 
@@ -92,3 +95,22 @@ def test_a_list_of_types_is_a_list() -> None:
     for wrong in (3, {"wall": 1}, "wall"):
         with raises(TypeError, "exclude", repr(wrong)):
             ez.make_vec("Griddly/Zelda", 1, exclude=wrong)
+
+
+@pytest.mark.parametrize("function", ["parallel_env", "env"])
+def test_games_of_pettingzoo_have_a_lane_for_each_agent(function: str) -> None:
+    name, view = f"mpe2.simple_tag_v3:{function}", ez.views.Vector(name="Seen")
+    make = partial(getattr(simple_tag_v3, function), max_cycles=9)
+    with (
+        ez.make_vec(name, num_envs=2, view={"view": "Vector", "name": "Seen"}, max_cycles=9) as mine,
+        ez.from_pettingzoo(make, view=view, num_envs=2) as its,
+    ):
+        assert mine.agents == its.agents  # type: ignore[attr-defined]
+        assert mine.vector_spec is not None and mine.vector_spec.id == name
+        assert mine.single_observation_space == its.single_observation_space
+        returns = [
+            ez.evaluate(RandomActor(venv.single_action_space), venv, 12).returns for venv in (mine, its)
+        ]
+    assert returns[0].tolist() == returns[1].tolist()
+    with raises(TypeError, name, "make_vec"):
+        ez.make(name)

@@ -395,6 +395,7 @@ def test_functions_see_one_observation_or_all_of_them():
             ["Vector", "Items()"],
         ),
         (views.Vector({"Ball": 4}), box((3,)), ["3 numbers", "part 'Ball'", 4, 0]),
+        (views.Vector({"Ball": None}), box((3,)), ["part 'Ball'", "names", None]),  # type: ignore[dict-item]
         (views.Vector([("B", 1), ("B", 2)]), box((3,)), ["part 'B'", "2 numbers", 1]),
         (views.Vector(features=["a"]), box((3,)), ["3 numbers", 1, "names"]),
         (views.Vector(["a", "b", "c"]), box((3,)), ["parts", "pairs", "'a'", "features"]),

@@ -187,3 +187,45 @@ def test_agents_of_a_game_for_one_cannot_play_each_other(
     (checkpoint,) = (run / "checkpoints").iterdir()
     code, _, err = entitize("eval", run, "--against", checkpoint)
     assert code == 2 and "--against" in err and "lane_games" in err
+
+
+GAME = """
+import entitize as ez
+
+class Race(ez.EntityGame):
+    def __init__(self, goal=5):
+        self.goal, self.possible_agents = goal, ["runner_0", "runner_1"]
+        actions = ez.EntityActionSpace({"move": ez.Categorical(["rest", "run"])})
+        self.spaces = ez.EntitySpace({"Me": ["x"]}, actions), actions
+
+    def _reset(self, options):
+        self.x = {agent: int(self.np_random.integers(3)) for agent in self.possible_agents}
+        return self.look()
+
+    def _step(self, actions):
+        for agent, chosen in actions.items():
+            self.x[agent] += chosen["move"].labels == ["run"]
+        there = {agent: x >= self.goal for agent, x in self.x.items()}
+        rewards = {agent: float(one) for agent, one in there.items()}
+        return self.look(), rewards, any(there.values()), False, {}
+
+    def look(self):
+        mask = {"move": ez.actions.CategoricalMask(actor_types=["Me"])}
+        return {agent: ez.Observation({"Me": [[x]]}, actions=mask) for agent, x in self.x.items()}
+"""
+
+
+def test_a_game_of_ones_own_is_trained_against_past_selves(
+    entitize: Run, config: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "race_of_mine.py").write_text(GAME)
+    run, env = tmp_path / "run", {"id": "race_of_mine:Race", "num_envs": 4, "kwargs": {"goal": 4}}
+    file = config({"interval": 100, "latest_share": 0.5}, env=env)
+    assert entitize("train", "--config", file, "--run", run)[0] == 0
+    assert metrics(run)[-1]["opponents/games"] > 0
+    assert entitize("train", "--resume", run, "--ppo.total-timesteps", 400)[0] == 0
+    first = run / "opponents" / "step_000000000000"
+    code, out, err = entitize("eval", run, "--against", first, "--episodes", 10)
+    assert (code, err) == (0, "") and "step_000000000000" in out and "goal=4" not in out
+    assert entitize("check", "race_of_mine:Race")[0] == 0

@@ -78,6 +78,11 @@ def _columns(
     columns: dict[str, list[list[int]]] = {}
     position = 0
     for name, part in pairs:
+        if not isinstance(part, int | slice | list | tuple):
+            raise ViewError(
+                f"{scope.place}: part {name!r}: expected a number of features, their names or a slice, got"
+                f" {part!r}"
+            )
         if isinstance(part, slice):
             where = list(range(*part.indices(len(names))))
         else:
