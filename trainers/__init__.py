@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .ppo import PPO as PPO
     from .progress import Detail as Detail
     from .progress import TrainingProgress as TrainingProgress
+    from .progress import can_redraw as can_redraw
     from .progress import clock_time as clock_time
     from .progress import detail_of as detail_of
     from .progress import say as say

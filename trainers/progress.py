@@ -1,12 +1,14 @@
-"""Live progress of training: a bar on a terminal, plain lines elsewhere."""
+"""Live progress of training: a bar on a terminal, one line in a notebook, plain lines elsewhere."""
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -66,6 +68,19 @@ def say(console: Console, line: str) -> None:
     console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 
+def can_redraw(console: Console) -> bool:
+    """Return True if what was printed can be replaced: on a terminal, not in a file or a pipe.
+
+    FORCE_COLOR, which notebooks and continuous integration set, makes a terminal of both for rich.
+    """
+    forced = any(os.environ.get(name) for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))
+    return console.is_terminal and (not forced or console.file.isatty())
+
+
+#: Below this width of a terminal there is no room for a bar beside the line.
+_WIDE = 120
+
+
 class TrainingProgress:
     """Shows steps, samples/s, return, entropy and the time that is left.
 
@@ -88,7 +103,7 @@ class TrainingProgress:
         is_full: bool = False,
     ) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+        from rich.progress import BarColumn, TextColumn
         from rich.progress import Progress as Bar
 
         self.console = console or Console()
@@ -100,14 +115,13 @@ class TrainingProgress:
         self._began = time.monotonic()
         self._printed = -float("inf")
         self._line = ""
+        self._in_notebook: Any = None  # the output that is replaced
+        self._is_narrow = False  # a terminal that cuts off the end of a line
         self._bar: Bar | None = None
-        if self.console.is_terminal:
-            columns = (
-                TextColumn("training"),
-                BarColumn(),
-                TaskProgressColumn(),
-                TextColumn("{task.fields[line]}"),
-            )
+        if can_redraw(self.console):
+            line = TextColumn("{task.percentage:.0f}%  {task.fields[line]}", markup=False)
+            self._is_narrow = self.console.width < _WIDE
+            columns = (line,) if self._is_narrow else (TextColumn("training"), BarColumn(), line)
             self._bar = Bar(*columns, console=self.console)
             self._task = self._bar.add_task("train", total=total, completed=start, line="first update")
 
@@ -119,6 +133,8 @@ class TrainingProgress:
     def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.stop()
+        elif self._in_notebook is not None:
+            self._in_notebook.update({"text/plain": self._line}, raw=True)
         elif self._line:
             say(self.console, self._line)
             self._line = ""
@@ -130,9 +146,11 @@ class TrainingProgress:
 
     def update(self, step: int, metrics: Mapping[str, float]) -> None:
         """Show an update's metrics (under the trainer's names)."""
-        line = self.describe(step, metrics, self.seconds)
+        line = self.describe(step, metrics, self.seconds, eta_first=self._is_narrow)
         if self._bar is not None:
             self._bar.update(self._task, completed=step, line=line)
+        elif self.console.is_jupyter:
+            self._show_in_notebook(line)
         elif self.seconds - self._printed >= self._interval:
             say(self.console, line)
             self._printed = self.seconds
@@ -140,8 +158,21 @@ class TrainingProgress:
         else:
             self._line = line  # the last one is printed at the end
 
-    def describe(self, step: int, metrics: Mapping[str, float], seconds: float) -> str:
+    def _show_in_notebook(self, line: str) -> None:
+        """Replace the line of before, at most once a second."""
+        self._line = line  # the last one is shown at the end
+        if self._in_notebook is None:
+            display = importlib.import_module("IPython.display").display
+            self._in_notebook = display({"text/plain": line}, raw=True, display_id=True)
+        elif self.seconds - self._printed >= 1:
+            self._in_notebook.update({"text/plain": line}, raw=True)
+            self._printed = self.seconds
+
+    def describe(
+        self, step: int, metrics: Mapping[str, float], seconds: float, eta_first: bool = False
+    ) -> str:
         """One line: where training is after `seconds`."""
+        eta = f"ETA {clock_time(self._remaining(step, seconds))}"
         episodic_return = metrics.get("charts/episodic_return")
         evaluated = metrics.get("eval/episodic_return")
         entropy = metrics.get("losses/entropy")  # none where all environments were inactive
@@ -151,8 +182,8 @@ class TrainingProgress:
             "return -" if episodic_return is None else f"return {episodic_return:.2f}",
             "entropy -" if entropy is None else f"entropy {entropy:.3f}",
             *([] if evaluated is None else [f"evaluated {evaluated:.2f}"]),
-            f"ETA {clock_time(self._remaining(step, seconds))}",
         ]
+        parts = [eta, *parts] if eta_first else [*parts, eta]
         return "  ".join([*parts, *_details(metrics)] if self._is_full else parts)
 
     def _remaining(self, step: int, seconds: float) -> float:

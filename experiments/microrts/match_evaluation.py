@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ...trainers import run_lock, say
+from ...trainers import can_redraw, run_lock, say
 from ..errors import UserError, user_errors
 from .match_plan import MatchPlan, MicroRTSEvalArguments, make_plan
 from .match_scores import report, score_all
@@ -189,7 +189,7 @@ class MatchProgress:
         self.console = console
         self._bar: Progress | None = None
         self._done, self._total = _games(jobs) - _games(missing), _games(jobs)
-        if console.is_terminal:
+        if can_redraw(console):
             columns = (
                 *(TextColumn("games"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()),
                 TextColumn("{task.fields[line]}", markup=False),

@@ -22,7 +22,7 @@ from rich.table import Table
 
 from ...files import replace_file
 from ...policies import RUN_CONFIG
-from ...trainers import RunLockedError, clock_time, run_lock, say
+from ...trainers import RunLockedError, can_redraw, clock_time, run_lock, say
 from ..arguments import parse
 from ..config_file import to_yaml
 from ..errors import UserError
@@ -59,7 +59,7 @@ class QueueView:
     ) -> None:
         self.jobs, self.directory, self.processes, self.console = jobs, directory, processes, console
         self.done: list[TrainingJob] = []
-        self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
+        self._live = Live(console=console, auto_refresh=False) if can_redraw(console) else None
         self._interval = interval
         self._shown = -math.inf if self._live is not None else time.monotonic()
         self._progress: dict[str, tuple[int, float]] = {}  # steps and seconds by the name of a run

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import io
 import re
+import sys
+import types
 from typing import Any
 
 import pytest
@@ -86,6 +88,45 @@ def test_on_a_terminal_there_is_a_bar() -> None:
         progress.update(50, METRICS)
         progress.update(100, METRICS)
     assert re.search(r"training\W+━+.*50%.*100/200 steps", out.getvalue())
+
+
+def test_a_narrow_terminal_shows_what_is_left_of_a_long_training() -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=80, color_system=None)
+    with TrainingProgress(25_000_000, console=console) as progress:
+        progress.update(12_345_678, METRICS)
+    assert re.search(r"49%  ETA [\d:]+  12,345,678/25,000,000 steps  1,235 samples/s", out.getvalue())
+
+
+@pytest.mark.parametrize("name", ["FORCE_COLOR", "TTY_COMPATIBLE"])
+def test_a_file_is_no_terminal_where_colours_are_forced(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "1")
+    out = io.StringIO()
+    with TrainingProgress(200, console=Console(file=out, width=160)) as progress:
+        progress.update(50, METRICS)
+        progress.update(100, METRICS)
+    assert [line.split()[0] for line in out.getvalue().splitlines()] == ["50/200", "100/200"]
+    assert "\x1b" not in out.getvalue() and "\r" not in out.getvalue()
+
+
+def test_a_notebook_shows_one_line_that_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+
+    class Output:
+        def update(self, data: dict[str, str], raw: bool) -> None:
+            shown[-1] = data["text/plain"]
+
+    def display(data: dict[str, str], raw: bool, display_id: bool) -> Output:
+        shown.append(data["text/plain"])
+        return Output()
+
+    monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(display=display))
+    console = Console(file=io.StringIO(), force_jupyter=True)
+    with TrainingProgress(300, console=console) as progress:
+        for step in (100, 200, 300):
+            progress.update(step, METRICS)
+            assert len(shown) == 1 and "/300 steps" in shown[0]
+    assert shown[0].startswith("300/300 steps")
 
 
 @pytest.mark.parametrize(
