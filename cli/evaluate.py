@@ -28,7 +28,16 @@ from ..experiments import (
 )
 from ..experiments.errors import user_errors
 from ..policies import ActingPolicy
-from ..trainers import EpisodeResults, MatchResults, RunLockedError, evaluate, play_matches, thread_count
+from ..trainers import (
+    EpisodeResults,
+    MatchResults,
+    RunLockedError,
+    evaluate,
+    play_matches,
+    say,
+    thread_count,
+)
+from ..trainers.self_play.games import games_of
 from .agent_flags import AgentFlags
 
 
@@ -67,11 +76,11 @@ class EvalArguments(AgentFlags):
             UserError: an agent is given twice; or see `load_network`.
         """
         paths = [self.path, *self.against]
+        if len({path.resolve() for path in paths}) < len(paths):
+            raise UserError(f"--against: expected each agent once, got {', '.join(map(str, paths))}")
         names = [_name(path) for path in paths]
-        if len(set(names)) < len(names):
+        if len({RANDOM, *names}) <= len(names):
             names = [str(path) for path in paths]
-        if len(set(names)) < len(names):
-            raise UserError(f"--against: expected each agent once, got {', '.join(names)}")
         space = venv.single_observation_space
         agents: dict[str, ActingPolicy] = {
             name: load_network(path, space) for name, path in zip(names, paths, strict=True)
@@ -95,15 +104,18 @@ def main(arguments: Sequence[str]) -> None:
     told: list[str] = []  # about the levels of each setting
     with thread_count(config.ppo.num_threads):
         for setting in settings_of(chosen.vary or settings.vary):
-            env, levels = evaluation_env(config.env, settings, chosen.levels, {**chosen.kwargs, **setting})
+            lanes = settings
+            if chosen.against:  # whole games, as many as in training
+                num_envs = config.env.num_envs
+                lanes = replace(settings, num_envs=num_envs, episodes=max(num_envs, settings.episodes))
+            env, levels = evaluation_env(config.env, lanes, chosen.levels, {**chosen.kwargs, **setting})
             with make_whole_games(env, config.env) as venv:
                 agents = chosen.agents(venv)
                 if chosen.against:
                     title = _title(config.env.id, {**chosen.kwargs, **setting})
                     results = _play_matches(agents, venv, settings)
-                    Console(soft_wrap=True).print(
-                        f"{title}, {levels}\n{results}", markup=False, highlight=False
-                    )
+                    caption = f"{title}, {levels}: share of {settings.episodes} games won, draws count half"
+                    say(Console(), f"{caption}\n{results}")
                 else:
                     judged = judge(agents, venv, settings)
                     rows += [(name, setting, result) for name, result in judged.items()]
@@ -118,8 +130,13 @@ def _title(name: str, options: Mapping[str, Any]) -> str:
 
 
 def _name(path: Path) -> str:
-    """The folder's name; of a run of an experiment, which is called by its seed, the network's as well."""
+    """The folder's name; of a run of an experiment, which is called by its seed, the network's as well.
+
+    A checkpoint has its run's name before its own.
+    """
     path = path.resolve()
+    if path.parent.name in ("checkpoints", "opponents"):
+        return f"{path.parent.parent.name}/{path.name}"
     return f"{path.parent.name}/{path.name}" if path.name.isdecimal() else path.name
 
 
@@ -142,11 +159,12 @@ def _play_matches(
         UserError: no two lanes play in one game.
     """
     try:
-        return play_matches(
-            agents, venv, settings.episodes, deterministic=settings.deterministic, seed=settings.seed
-        )
+        games_of(venv, None)
     except ValueError as error:
         raise UserError(f"--against: {error}") from error
+    return play_matches(
+        agents, venv, settings.episodes, deterministic=settings.deterministic, seed=settings.seed
+    )
 
 
 #: Of a table: an agent, the options of the environment that differ between lines, and its episodes.

@@ -42,7 +42,7 @@ __all__ = [
 #: Episodes of a lane, per episode asked for, after which a lane of its game must have been active.
 _MOST_ENDS = 100
 #: Steps without an end of any episode after which there is a warning.
-_MANY_STEPS = 100_000
+MANY_STEPS = 100_000
 
 
 class RandomActor:
@@ -200,12 +200,8 @@ def _play(
     rng = np.random.default_rng(seed)
     steps = 0
     while missing:
-        if steps == _MANY_STEPS and not ends.any():
-            warnings.warn(
-                f"evaluate: no episode has ended in {steps:,} steps of {venv.num_envs} environments. It plays"
-                " until they do: end them in the game, or by gymnasium.wrappers.TimeLimit",
-                stacklevel=3,
-            )
+        if steps == MANY_STEPS and not ends.any():
+            warn_endless("evaluate", venv.num_envs)
         steps += 1
         acted = policy.act(batch, rng, deterministic)
         active = active_lanes(info)
@@ -219,6 +215,15 @@ def _play(
                 played[lane].append((episode_return, length))
                 missing -= 1
     return played
+
+
+def warn_endless(where: str, num_envs: int) -> None:
+    """Warn that no episode has ended in `MANY_STEPS` steps."""
+    warnings.warn(
+        f"{where}: no episode has ended in {MANY_STEPS:,} steps of {num_envs} environments. It plays until"
+        " they do: end them in the game, or by gymnasium.wrappers.TimeLimit",
+        stacklevel=4,
+    )
 
 
 def _check_peers(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...envs.errors import whole_number
 from .agent_names import resolve
 from .conversion import known_view, observer_factory, pettingzoo_classes
 from .game import FinalObserver, GameStep, PettingZooGame
@@ -29,18 +30,18 @@ class GamePlayer:
 
     Args:
         policy: has `act(batch, rng, deterministic)`, such as one of `ez.load_policy` or `ez.load_agent`. It
-            was trained in lanes of `from_pettingzoo`: of these agents, or of all agents.
-        env: the `ParallelEnv` or `AECEnv`, of which a `GameView` reads the state. One that has not been
-            reset yet may be reset here.
+            was trained in lanes of `from_pettingzoo`, either of these agents or of all agents; not in a team.
+        env: the `ParallelEnv` or `AECEnv`, of which a `GameView` reads the state. Without agents in play
+            (before its first reset, or at the end of a game) it may be reset here.
         view: as it was in training, see `from_pettingzoo`.
-        agents: names or kinds of the agents that it plays; None: all.
+        agents: a name or kind, or several, of the agents that it plays; None: all.
         deterministic: take the most probable actions instead of sampling.
         seed: of the sampling; None: from the operating system.
 
     Raises:
         ImportError: PettingZoo is not installed.
         TypeError: `env` is no PettingZoo game, or `policy` does not act.
-        ValueError: an unknown agent or kind, or a policy with other spaces.
+        ValueError: an unknown agent or kind, no agent, or a policy with other spaces.
         ViewError: a view that does not fit.
     """
 
@@ -50,17 +51,23 @@ class GamePlayer:
         env: Any,
         view: Views | type[GameView] = None,
         *,
-        agents: Sequence[str] | None = None,
+        agents: str | Sequence[str] | None = None,
         deterministic: bool = False,
         seed: int | None = None,
     ) -> None:
         if not isinstance(env, pettingzoo_classes()):
-            raise TypeError(f"env: expected a PettingZoo ParallelEnv or AECEnv, got {env!r}")
+            raise TypeError(f"GamePlayer: env: expected a PettingZoo ParallelEnv or AECEnv, got {_kind(env)}")
         if not isinstance(policy, OpponentPolicy):
-            raise TypeError(f"policy: expected one with act(batch, rng), got {policy!r}")
+            hint = ". Use its policy.network" if hasattr(getattr(policy, "policy", None), "network") else ""
+            raise TypeError(f"GamePlayer: policy: expected one with a method act, got {_kind(policy)}{hint}")
+        if seed is not None:
+            seed = whole_number("GamePlayer: seed", seed, 0)
         self._game = _WatchedGame(env)
         everyone = self._game.possible_agents
-        self.agents = tuple(everyone if agents is None else resolve(agents, everyone, "agents"))
+        names = [agents] if isinstance(agents, str) else agents
+        self.agents = tuple(everyone if names is None else resolve(names, everyone, "GamePlayer: agents"))
+        if not self.agents:
+            raise ValueError("GamePlayer: agents: expected one agent or more, got none")
         observer_of = observer_factory(self._game, known_view([self._game]) if view is None else view)
         observer = observer_for(self._game, self.agents, policy, observer_of)
         self._player = PolicyOpponent(observer, policy, deterministic)
@@ -70,23 +77,32 @@ class GamePlayer:
         """Return the agent's action, as the game takes it.
 
         Args:
-            agent: is in play.
-            observation: its observation, as the game returned it.
-            info: its info, which may hold the action mask.
+            agent: must act now.
+            observation: its observation, as the game returned it. A `GameView` reads the game itself, and of
+                the observation at most the action mask.
+            info: its info. Pass it if the game has its action masks there.
 
         Raises:
-            ValueError: an agent that this player does not play.
-            ObservationError: an observation outside the agent's space.
+            ValueError: an agent that this player does not play, or that must not act now.
+            ObservationError: an observation that the view cannot read.
         """
         if agent not in self.agents:
-            raise ValueError(f"agent: expected one of {', '.join(map(repr, self.agents))}, got {agent!r}")
+            raise ValueError(
+                f"GamePlayer: agent: expected one of {', '.join(map(repr, self.agents))}, got {agent!r}"
+            )
+        if not isinstance(info, Mapping | None):
+            raise TypeError(f"GamePlayer: info of {agent!r}: expected a dict, got {info!r:.100}")
         self._game.watch(agent, observation, info or {})
         (action,) = self._player.choose([(self._game, agent)], self._rng)
         return action
 
 
+def _kind(value: object) -> str:
+    return f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
+
+
 class _WatchedGame(PettingZooGame):
-    """A game that somebody else steps, of which one agent's observation at a time is known."""
+    """A game that the user steps, of which the observation of one agent, `acting`, is known."""
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)
@@ -95,8 +111,16 @@ class _WatchedGame(PettingZooGame):
         self._info: Mapping[str, Any] = {}
 
     def watch(self, agent: str, observation: Any, info: Mapping[str, Any]) -> None:
-        """Take what an agent observes; it acts next."""
+        """Take what an agent observes; it acts next.
+
+        Raises:
+            ValueError: it must not act now.
+        """
         self.agents, self.acting = list(self.env.agents), (agent,)
+        turn = getattr(self.env, "agent_selection", None)  # of a game in turns
+        acting = self.agents if turn is None else [one for one in self.agents if one == turn]
+        if agent not in acting:
+            raise ValueError(f"GamePlayer: agent: expected one that acts now, of {acting}, got {agent!r}")
         self._observation, self._info = observation, info
 
     def _begin(self, seed: int | None, options: dict[str, Any] | None) -> None:
@@ -104,7 +128,7 @@ class _WatchedGame(PettingZooGame):
         self.agents = list(self.env.agents)
 
     def step(self, actions: dict[str, Any], observe_final: FinalObserver) -> GameStep:
-        raise NotImplementedError("somebody else steps this game")
+        raise NotImplementedError("the user steps this game")
 
     def observation(self, agent: str) -> Any:
         return self._observation

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from gymnasium import spaces
 
-from ...envs import EntityBatch, EntitySpace, sample_actions, validate_actions
+from ...envs import EntityActionSpace, EntityBatch, EntitySpace, sample_actions, validate_actions
 from ...envs.multi_agent import kind_of
 from .agent_names import resolve
 from .agent_observer import AgentObservation, AgentObserver, MaskObserver
@@ -66,9 +66,8 @@ class PolicyOpponent(GameOpponent):
         if self._policy is None:
             actions = sample_actions(space.actions, batch, rng)
         else:
-            actions = validate_actions(
-                space, batch, self._policy.act(batch, rng, self._deterministic).actions
-            )
+            more = (True,) if self._deterministic else ()  # else a policy with two parameters will do
+            actions = validate_actions(space, batch, self._policy.act(batch, rng, *more).actions)
         return self._observer.game_actions(actions, [agent for _, agent in turns])
 
 
@@ -168,15 +167,20 @@ def observer_for(
     observer_of: Callable[[Sequence[str]], AgentObserver],
 ) -> AgentObserver:
     """Return the observer for a policy that was trained on its own agents' lanes or on all agents' lanes."""
-    space = getattr(policy, "observation_space", None)
+    space: Any = getattr(policy, "observation_space", None)
+    if not isinstance(space, EntitySpace):
+        space = getattr(policy, "action_space", None)
     own = observer_of(agents)
-    if not isinstance(space, EntitySpace) or space == own.observation_space:
+    if not isinstance(space, EntitySpace | EntityActionSpace):
         return own
-    everyone = observer_of(game.possible_agents)
-    if space == everyone.observation_space:
-        return everyone
+    read = "observation" if isinstance(space, EntitySpace) else "action"
+    known = []
+    for observer in (own, observer_of(game.possible_agents)):
+        its = observer.observation_space
+        known.append(its if read == "observation" else its.actions)
+        if space == known[-1]:
+            return observer
     raise ValueError(
-        f"{game.name}: policy of {', '.join(map(repr, agents))}: expected the observation space of"
-        " these agents,"
-        f" {own.observation_space!r}, or of all agents, {everyone.observation_space!r}, got {space!r}"
+        f"{game.name}: policy of {', '.join(map(repr, agents))}: expected the {read} space of these agents,"
+        f" {known[0]!r}, or of all agents, {known[1]!r}, got {space!r}. Is the view that of the training?"
     )

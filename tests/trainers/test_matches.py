@@ -75,17 +75,17 @@ def test_scores_are_those_of_the_games_that_were_played(duels: Any, told: bool, 
     quota[: games % 4] += 1
     returns, played, expected = np.zeros(8), np.zeros(4, int), Counter[float]()
     sides = np.zeros((4, 2), int)  # how often the first player had each side
-    surely = 0
+    surely, before = 0, np.cumsum(quota) - quota  # the games that count are numbered place by place
     for batch, actions, (_, rewards, terminated, truncated, info) in recorder.steps:
         for lane in range(8):
-            name = "one" if lane % 2 == (lane // 2 + played[lane // 2]) % 2 else "two"
+            name = "one" if lane % 2 == (before + played)[lane // 2] % 2 else "two"
             could = played_by(batch, actions, lane)
             assert name in could
             surely += len(could) == 1
         returns += rewards
         for game in np.flatnonzero((terminated | truncated).reshape(-1, 2).all(1)):
             lanes = np.array([2 * game, 2 * game + 1])
-            first = (game + played[game]) % 2  # the sides are taken in turn, and games begin with other ones
+            first = (before + played)[game] % 2  # the sides are taken in turn
             if played[game] < quota[game]:
                 lead = returns[lanes[first]] - returns[lanes[1 - first]]
                 if told:
@@ -98,7 +98,7 @@ def test_scores_are_those_of_the_games_that_were_played(duels: Any, told: bool, 
     assert results.wins.tolist() == [[0, expected[1]], [expected[-1], 0]]
     assert results.draws.tolist() == [[0, expected[0]], [expected[0], 0]]
     assert results.games.tolist() == [[0, games], [games, 0]] and expected.total() == games
-    assert (abs(sides[:, 0] - sides[:, 1]) <= 1).all() and sides.sum(1).tolist() == quota.tolist()
+    assert abs(np.subtract(*sides.sum(0))) <= 1 and sides.sum(1).tolist() == quota.tolist()
     score = wilson_interval(expected[1] + expected[0] / 2, games)
     assert results.score("one", "two") == results.score("one") == score
     assert str(score) in str(results)
@@ -125,18 +125,42 @@ def test_who_is_alone_changes_in_games_of_more_than_two_sides(duels: Any) -> Non
     turn = surely = 0
     for batch, actions, (_, _, terminated, truncated, _) in recorder.steps:
         for lane in range(3):
-            lone, other = ("one", "two") if turn % 6 < 3 else ("two", "one")
+            lone, other = ("one", "two") if turn % 2 == 0 else ("two", "one")
             could = played_by(batch, actions, lane)
-            assert (lone if lane == turn % 3 else other) in could
+            assert (lone if lane == turn // 2 % 3 else other) in could
             surely += len(could) == 1
         turn += (terminated | truncated)[:3].any()  # the next game begins with the lane that ended
     assert turn >= 12 and surely > 20
 
 
-def test_equal_players_of_a_game_of_many_have_equal_scores(duels: Any) -> None:
-    venv = duels(8)
+class Lottery(ez.EntityGame):
+    """One of four agents wins at once, whatever they do."""
+
+    def __init__(self) -> None:
+        self.possible_agents = ["a", "b", "c", "d"]
+        self.spaces = ez.declare(entities=[], actions={"wait": ez.GlobalCategorical(["yes"])})
+
+    def _reset(self, options: Any) -> Any:
+        mask = {"wait": ez.actions.GlobalCategoricalMask()}
+        return {agent: ez.Observation(actions=mask) for agent in self.possible_agents}
+
+    def _step(self, actions: Any) -> Any:
+        winner = self.np_random.choice(self.possible_agents)
+        infos = {agent: {"outcome": "win" if agent == winner else "loss"} for agent in self.possible_agents}
+        return {}, dict.fromkeys(self.possible_agents, 0.0), True, False, infos
+
+
+@pytest.mark.parametrize("games_per_pair", [4, 8, 25])
+@pytest.mark.parametrize("games", [None, [((0, 1), (2, 3)), ((4, 5), (6, 7)), ((8, 9), (10, 11))]])
+def test_equal_players_of_a_game_of_many_have_equal_scores(games: Any, games_per_pair: int) -> None:
+    venv = ez.make_vec(Lottery, num_envs=3)
     players = {name: RandomActor(venv.single_action_space) for name in ("a", "b")}
-    score = play_matches(players, venv, 400, games=[[0, 1, 2, 3], [4, 5, 6, 7]]).score("a")
+    wins, played = 0, 0
+    for seed in range(600 // games_per_pair):
+        results = play_matches(players, venv, games_per_pair, games=games, seed=1000 * seed)
+        assert results.draws.sum() == 0  # the best of a side decides
+        wins, played = wins + int(results.wins[0, 1]), played + int(results.games[0, 1])
+    score = wilson_interval(wins, played, level=0.99)
     assert score.low < 0.5 < score.high
 
 
@@ -156,6 +180,63 @@ def test_the_stronger_wins_a_game_in_turns() -> None:
     results = play_matches({"column": Last(), "random": RandomActor(venv.single_action_space)}, venv, 40)
     assert results.score("column").low > 0.5
     venv.close()
+
+
+def test_names_of_players_are_no_headings(duels: Any) -> None:
+    names, wins = ("all", "b", "c"), np.array([[0, 3, 1], [1, 0, 2], [3, 2, 0]])
+    table = str(MatchResults(names, wins, np.zeros((3, 3), np.int64))).splitlines()
+    assert table[0].split() == ["all", "b", "c", "all"]
+    assert table[2].split()[:2] == ["b", "0.25"] and table[1].split()[1] == "0.75"
+    results = MatchResults(names, wins, np.zeros((3, 3), np.int64))
+    assert str(results.score("all")) in table[1] and str(results.score("b", "all")) in table[2]
+    with raises(TypeError, "names", 1):
+        play_matches({1: painters(duels(8))["one"], "b": object()}, duels(8))  # type: ignore[dict-item]
+
+
+class Wrong:
+    """Returns something else than actions."""
+
+    def __init__(self, result: Any) -> None:
+        self.result = result
+
+    def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> Any:
+        return self.result(batch) if callable(self.result) else self.result
+
+
+@pytest.mark.parametrize(
+    ("result", "error", "facts"),
+    [
+        (None, TypeError, ["actions", "None"]),
+        (ActResult({}, {}, np.zeros(8, np.float32)), ez.ActionError, ["'Paint'"]),
+        (ActResult({"Paint": [1]}, {}, np.zeros(8, np.float32)), TypeError, ["'Paint'", "[1]"]),  # type: ignore[dict-item]
+        (lambda batch: 1 / 0, ZeroDivisionError, []),
+    ],
+)
+def test_players_that_cannot_play_are_named_before_the_first_game(
+    result: Any, error: type[Exception], facts: list[str], duels: Any
+) -> None:
+    venv = duels(8)
+    recorder = Recorder(venv)
+    with pytest.raises(error) as caught:
+        play_matches({**painters(venv), "bad": Wrong(result)}, venv, 8)
+    shown = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+    assert all(fact in shown for fact in ["'bad'", *facts]) and not recorder.steps
+
+
+@pytest.mark.parametrize(
+    "games", [5, [0, 1], [(0, "x")], [(0, None)], [(0.5, 1)], [(True, False)], [((0, 1),)]]
+)
+def test_games_of_something_else_are_told(games: Any, duels: Any) -> None:
+    venv = duels(8)
+    with raises(ValueError, "games", repr(games)):
+        play_matches(painters(venv), venv, 4, games=games)
+
+
+def test_games_without_an_end_are_warned_about(duels: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("entitize.trainers.self_play.matches.MANY_STEPS", 1)
+    venv = duels(4)
+    with pytest.warns(UserWarning, match="play_matches"):
+        play_matches(painters(venv), venv, 4)
 
 
 def test_functions_play_as_policies_do(duels: Any) -> None:

@@ -47,9 +47,14 @@ def games_of(venv: EntityVectorEnv, games: Games | None) -> Sides:
                 " (in μRTS, make such lanes with selfplay=…)"
             )
         return sides
-    sides = [[np.atleast_1d(np.asarray(side, np.int64)) for side in game] for game in games]
+    try:
+        sides = [[np.atleast_1d(np.asarray(side)) for side in game] for game in games]
+    except (TypeError, ValueError):
+        sides = []
+    if not all(side.dtype.kind in "iu" and side.ndim == 1 for game in sides for side in game if side.size):
+        sides = []
     if not sides or min(map(len, sides)) < 2:
-        raise ValueError(f"games: expected two or more sides in each game, got {games}")
+        raise ValueError(f"games: expected two or more sides, of numbers of lanes, in each game, got {games}")
     if not all(len(side) for game in sides for side in game):
         raise ValueError(f"games: expected one or more lanes on each side, got {games}")
     taken = np.concatenate([side for game in sides for side in game])
@@ -92,19 +97,20 @@ def join_actions(
     actions: Mapping[str, RaggedArray], moves: Sequence[tuple[NDArray[np.int64], Actions]]
 ) -> dict[str, RaggedArray]:
     """Return the `actions` of all lanes with those of `moves` (lanes, actions) in their place."""
-    (first,) = {len(order) for order in actions.values()}
-    source = np.arange(first)  # of each lane: its place among the concatenated sequences
+    num_lanes = len(next(iter(actions.values())))
+    source = np.arange(num_lanes)  # of each lane: its place among the concatenated sequences
+    start = num_lanes
     for lanes, _ in moves:
-        source[lanes] = first + np.arange(len(lanes))
-        first += len(lanes)
+        source[lanes] = start + np.arange(len(lanes))
+        start += len(lanes)
     return {
-        name: concatenate([order, *(chosen[name] for _, chosen in moves)]).gather(source)
-        for name, order in actions.items()
+        name: concatenate([own, *(chosen[name] for _, chosen in moves)]).gather(source)
+        for name, own in actions.items()
     }
 
 
 class GameResults:
-    """Follows games to their ends, and tells who has won.
+    """Follows games to their ends, and determines who won.
 
     Args:
         games: the sides of each game.
@@ -144,7 +150,7 @@ class GameResults:
         """
         self._returns += rewards
         self._ended |= ended
-        for source in (info, info.get("final_info", {})):  # the last step's outcome replaces that of a reset
+        for source in (info, info.get("final_info", {})):  # of the reset after a step, and of the step
             if "outcome" in source and "_outcome" in source:
                 for lane in np.flatnonzero(source["_outcome"]):
                     self._scores[lane] = _score_of(source["outcome"][lane])
@@ -158,12 +164,12 @@ class GameResults:
     def score(self, mine: NDArray[np.int64], others: NDArray[np.int64]) -> float:
         """Return the score of the lanes `mine` in a finished game: 1 if they won, 1/2 for a draw, 0 if lost.
 
-        By their `outcome` ("win", "draw" or "loss") where infos had it; otherwise the larger mean return
-        wins.
+        The better `outcome` ("win", "draw" or "loss") wins, where infos had one; it is the best of all lanes
+        of a player, whose others may have lost before. Otherwise the larger mean return wins.
         """
-        known = self._scores[mine][~np.isnan(self._scores[mine])]
-        if len(known):
-            lead = known.mean() - 0.5
+        best = [np.fmax.reduce(self._scores[lanes]) for lanes in (mine, others)]
+        if not np.isnan(best).all():
+            lead = np.subtract(*np.where(np.isnan(best), 0.5, best))
         else:
             lead = self._returns[mine].mean() - self._returns[others].mean()
         return 0.5 if abs(lead) <= _EVEN else float(lead > 0)

@@ -8,20 +8,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, count
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...envs import EntityVectorEnv, inactive_lanes, no_actions
+from ...envs import EntityBatch, EntityVectorEnv, inactive_lanes, no_actions, validate_actions
 from ...envs.errors import whole_number
 from ...envs.seeds import EVALUATION_SEED
 from ...envs.vector import PlayFunction
 from ...envs.vector.episode_counts import episode_quota
 from ...envs.vector.vector_checks import check_autoreset, check_fits, check_vector_env
 from ...policies import ActingPolicy
+from ...ragged import RaggedArray
 from ...suggestions import nearest_or_known
-from ..evaluation import Interval, acting_policy, evaluating, wilson_interval
+from ..evaluation import (
+    MANY_STEPS,
+    Interval,
+    acting_policy,
+    evaluating,
+    warn_endless,
+    wilson_interval,
+)
 from ..runs.guard import check_lanes
 from .games import GameResults, Games, Sides, games_of, join_actions, players_actions
 from .past_self_play import PastSelfPlay
@@ -29,7 +37,10 @@ from .past_self_play import PastSelfPlay
 
 @dataclass(frozen=True, eq=False)
 class MatchResults:
-    """Results of games between players; `print` shows them as a table of scores."""
+    """Results of games between players.
+
+    `print` shows them as a table: in each row the scores of a player against each other one, see `score`.
+    """
 
     players: tuple[str, ...]  # P names
     wins: NDArray[np.int64]  # (P, P): the games that player i won against player j
@@ -63,14 +74,11 @@ class MatchResults:
         return self.players.index(player)
 
     def __str__(self) -> str:
-        opponents = [*self.players, "all"] if len(self.players) > 2 else list(self.players)
-        rows = [["", *opponents]]
+        has_totals = len(self.players) > 2
+        rows = [["", *self.players, *(["all"] if has_totals else [])]]
         for player in self.players:
-            scores = [
-                "" if opponent == player else str(self.score(player, None if opponent == "all" else opponent))
-                for opponent in opponents
-            ]
-            rows.append([player, *scores])
+            scores = ["" if other == player else str(self.score(player, other)) for other in self.players]
+            rows.append([player, *scores, *([str(self.score(player))] if has_totals else [])])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         return "\n".join(
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -94,11 +102,12 @@ def play_matches(
         print(results, results.score("new", "old"))
 
     In a game of more than two sides, one player plays one side and the other all others; each of the two is
-    alone in half of the games. Who has won is told as in `PastSelfPlay`: by the `outcome` in infos, or by
-    the mean return.
+    alone in half of the games. Who has won is determined as in `PastSelfPlay`: by the `outcome` in infos, or
+    by the mean return.
 
     How many games are played in each place is fixed beforehand, and all are played to their end. All pairs
-    play from the same seed.
+    play from the same seed. Deterministic players of a game without chance repeat one game for each side,
+    so that the intervals of their scores are too narrow.
 
     Args:
         players: by name; at least two: policies, or functions `f(batch, rng)` that return actions.
@@ -110,7 +119,8 @@ def play_matches(
         seed: of the environments and of the sampling, as in `evaluate`.
 
     Raises:
-        TypeError: a player or `venv` is something else, or `games_per_pair` no whole number.
+        TypeError: a player or `venv` is something else, a name is no string, or `games_per_pair` no whole
+            number.
         ValueError: fewer than two players, `games_per_pair` below 1, a player with other actions or features
             than the environments, no two lanes that play in one game, environments of `past_self_play`, or
             ones that don't reset in the step that ends an episode.
@@ -125,9 +135,11 @@ def play_matches(
         )
     check_autoreset("play_matches", venv)
     if not isinstance(players, Mapping) or len(players) < 2:
-        raise ValueError(
-            f"play_matches: players: expected a dict of two policies or more by name, got {players!r:.200}"
-        )
+        got = list(players) if isinstance(players, Mapping) else f"a {type(players).__name__}"
+        raise ValueError(f"play_matches: players: expected a dict of two policies or more by name, got {got}")
+    for name in players:
+        if not isinstance(name, str):
+            raise TypeError(f"play_matches: players: expected names that are strings, got {name!r}")
     policies = [acting_policy(f"play_matches: player {name!r}", p, venv) for name, p in players.items()]
     for name, policy in zip(players, policies, strict=True):
         check_fits(f"play_matches: player {name!r}", policy, venv)
@@ -137,11 +149,42 @@ def play_matches(
     with ExitStack() as stack:
         for policy in {id(policy): policy for policy in policies}.values():
             stack.enter_context(evaluating(policy))
+        batch, _ = venv.reset(seed=seed)
+        for name, policy in zip(players, policies, strict=True):
+            _check_player(name, policy, venv, batch, deterministic)
         for (i, one), (j, other) in combinations(enumerate(policies), 2):
             scores = _play_pair((one, other), venv, sides, quota, deterministic, seed)
             wins[i, j], wins[j, i] = np.sum(scores == 1), np.sum(scores == 0)
             draws[i, j] = draws[j, i] = np.sum(scores == 0.5)
     return MatchResults(tuple(players), wins, draws)
+
+
+def _check_player(
+    name: str, policy: ActingPolicy, venv: EntityVectorEnv, batch: EntityBatch, deterministic: bool
+) -> None:
+    """Let a player act once, before any game is played.
+
+    Raises:
+        TypeError, ValueError, ActionError: it returned something else than actions that `batch` allows.
+    """
+    where = f"play_matches: player {name!r}"
+    try:
+        acted = policy.act(batch, np.random.default_rng(0), deterministic)
+    except Exception as error:
+        error.add_note(f"raised by {where}")
+        raise
+    actions = getattr(acted, "actions", None)
+    if not isinstance(actions, Mapping):
+        raise TypeError(f"{where}: act: expected a result with `actions` by name, got {acted!r:.100}")
+    for action, chosen in actions.items():
+        if not isinstance(chosen, RaggedArray):
+            raise TypeError(f"{where}: act: action {action!r}: expected a RaggedArray, got {chosen!r:.100}")
+    names = [f"{where}: env {lane}" for lane in range(venv.num_envs)]
+    checked = validate_actions(venv.single_observation_space, batch, actions, names)
+    for action, chosen in checked.items():
+        if action not in actions or actions[action].dtype != chosen.dtype:
+            got = actions[action].dtype if action in actions else "none"
+            raise TypeError(f"{where}: act: action {action!r}: expected {chosen.dtype}, got {got}")
 
 
 def _play_pair(
@@ -157,34 +200,38 @@ def _play_pair(
     results = GameResults(sides, venv.num_envs)
     played = np.zeros(len(sides), np.int64)
     players = np.zeros(venv.num_envs, np.int64)  # of each lane: 0 or 1
-    alone = [_seat(players, sides[game], game) for game in range(len(sides))]
+    first = np.cumsum(quota) - quota  # of each place the number of its first game, of all that count
+    alone = [_assign(players, sides[game], int(first[game])) for game in range(len(sides))]
     nothing = no_actions(venv.single_action_space, venv.num_envs)
     scores: list[float] = []
     batch, _ = venv.reset(seed=seed)
     rng = np.random.default_rng(seed)
-    while (played < quota).any():
+    for step in count():
+        if (played >= quota).all():
+            return np.array(scores)
+        if step == MANY_STEPS and not played.any():
+            warn_endless("play_matches", venv.num_envs)
         moves = players_actions(batch, policies, players, rng, deterministic)
         batch, rewards, terminated, truncated, info = venv.step(join_actions(nothing, moves))
         check_lanes("reward", rewards)
         inactive = inactive_lanes(info, venv.num_envs)
         for game in results.follow(rewards, terminated | truncated, inactive, info):
             if played[game] < quota[game]:
-                lanes = results.lanes[game]
-                score = results.score(alone[game], np.setdiff1d(lanes, alone[game]))
+                score = results.score(alone[game], np.setdiff1d(results.lanes[game], alone[game]))
                 scores.append(score if players[alone[game][0]] == 0 else 1 - score)
             played[game] += 1
             results.start(game)
-            alone[game] = _seat(players, sides[game], game + int(played[game]))
-    return np.array(scores)
+            alone[game] = _assign(players, sides[game], int(first[game] + played[game]))
+    raise AssertionError("count() does not end")
 
 
-def _seat(players: NDArray[np.int64], sides: Sequence[NDArray[np.int64]], number: int) -> NDArray[np.int64]:
+def _assign(players: NDArray[np.int64], sides: Sequence[NDArray[np.int64]], number: int) -> NDArray[np.int64]:
     """Write the players of a game's lanes into `players` (E,); return the lanes of the one who is alone.
 
-    Every side is alone in turn: first that of player 0, and where there are more than two that of player 1.
+    Each side is alone in turn: of player 0, and where there are more than two sides then of player 1.
     """
-    turn = number % (len(sides) * (1 if len(sides) == 2 else 2))
-    who, lanes = turn // len(sides), sides[turn % len(sides)]
+    turn, who = (number, 0) if len(sides) == 2 else divmod(number, 2)
+    lanes = sides[turn % len(sides)]
     players[np.concatenate(sides)] = 1 - who
     players[lanes] = who
     return lanes

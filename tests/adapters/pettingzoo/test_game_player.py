@@ -143,6 +143,35 @@ def test_masks_are_kept() -> None:
     observation = game.last()[0]
     observation["action_mask"] = np.eye(9, dtype=np.int8)[4]
     assert all(player.act(game.agent_selection, observation) == 4 for _ in range(10))
+    waiting = next(agent for agent in game.agents if agent != game.agent_selection)
+    with raises(ValueError, repr(waiting), repr(game.agent_selection)):
+        player.act(waiting, observation)
+
+
+def test_nobody_acts_when_the_game_is_over() -> None:
+    game = TAG()
+    with ez.from_pettingzoo(TAG()) as venv:
+        player = GamePlayer(network(venv), game, seed=0)
+    in_own_loop(player, game, positions)
+    with raises(ValueError, "'agent_0'"):
+        player.act("agent_0", None)
+
+
+def test_a_policy_without_observations_is_for_its_own_actions() -> None:
+    with ez.from_pettingzoo(SPEAKER()) as venv:
+        everyones = ez.evaluation.RandomActor(venv.single_action_space)
+    game = SPEAKER()
+    observations, infos = game.reset(seed=1)
+    agent = game.agents[0]
+    kind = agent.split("_")[0]
+    player = GamePlayer(everyones, game, agents=kind, seed=1)
+    assert player.agents == (agent,) and game.action_space(agent).contains(
+        player.act(agent, observations[agent], infos[agent])
+    )
+    with ez.from_pettingzoo(TAG()) as venv:
+        other = ez.evaluation.RandomActor(venv.single_action_space)
+    with raises(ValueError, "action space"):
+        GamePlayer(other, game)
 
 
 def test_wrong_calls_are_told() -> None:
@@ -156,11 +185,19 @@ def test_wrong_calls_are_told() -> None:
         GamePlayer(policy, TAG(), agents=["agnet"])
     with raises(ValueError, "observation space"):
         GamePlayer(policy, TAG(), ez.views.auto)
+    with raises(ValueError, "agents"):
+        GamePlayer(policy, TAG(), agents=[])
+    with raises(ValueError, "seed", -1):
+        GamePlayer(policy, TAG(), seed=-1)
+    with raises(TypeError, "RogueNet", "env"):
+        GamePlayer(TAG(), policy)
     game = TAG()
     observations, _ = game.reset(seed=1)
     player = GamePlayer(policy, game, agents=["adversary"])
     with raises(ValueError, "'agent_0'", "'adversary_2'"):
         player.act("agent_0", observations["agent_0"])
+    with raises(TypeError, "info", 5):
+        player.act("adversary_0", observations["adversary_0"], 5)  # type: ignore[arg-type]
     with ez.from_pettingzoo(TAG(), view=ez.views.auto) as venv:
         seeing = GamePlayer(network(venv), game, ez.views.auto)
     with raises(ez.ObservationError, "'adversary_0'", "(16,)"):

@@ -338,3 +338,17 @@ def closing(closed: list[int]) -> Any:
     game = TAG()
     game.close = lambda: closed.append(1)
     return game
+
+
+def test_a_policy_with_two_parameters_can_be_an_opponent() -> None:
+    class Two:
+        def act(self, batch: ez.EntityBatch, rng: np.random.Generator) -> Any:
+            return Fixed().act(batch, rng)
+
+    played = [
+        play(ez.from_pettingzoo(TAG(), view=AUTO, opponents={"adversary": opponent}))
+        for opponent in (Two(), Fixed())
+    ]
+    for mine, its in zip(*played, strict=True):
+        for one, other in zip(mine, its, strict=True):
+            np.testing.assert_array_equal(one, other)
