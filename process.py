@@ -12,8 +12,11 @@ Every effect is on unless it is switched off, by its environment variable or by 
 from __future__ import annotations
 
 import os
+import signal
+import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 
 #: Effect -> what it does.
@@ -27,6 +30,10 @@ EFFECTS: Mapping[str, str] = MappingProxyType(
         "undrawn_steps": "Procgen's engine draws no frames that are not used; only while it steps",
     }
 )
+
+
+#: What `interrupts_blocked` blocks.
+INTERRUPTS = frozenset({signal.SIGINT, signal.SIGTERM})
 
 
 def variable(effect: str) -> str:
@@ -58,6 +65,23 @@ def switch(effect: str, on: bool) -> None:
         ValueError: an unknown effect.
     """
     os.environ[variable(effect)] = "1" if on else "0"
+
+
+@contextmanager
+def interrupts_blocked() -> Iterator[None]:
+    """Block SIGINT and SIGTERM; processes that are started meanwhile inherit this.
+
+    Ctrl-C reaches all processes of a terminal or a notebook, and a training that is stopped needs its
+    environments to finish an update.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def at_end_of_input(stop: Callable[[], None]) -> None:

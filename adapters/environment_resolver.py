@@ -192,6 +192,8 @@ def _vector_spec(
         kwargs = {**env.kwargs, **kwargs}
     else:
         name = env if isinstance(env, str) else _importable_name(env)
+        if name is not None and name.startswith("__main__:"):
+            name = None  # another program would find something else there
     if name is None:
         return None
     try:

@@ -51,18 +51,25 @@ _VECTOR_MODULES = {"MineSweeper": "mine_sweeper_vector"}
 
 
 def register_env(
-    env_id: str, entry_point: str, vector_entry_point: str | None = None, kwargs: dict[str, Any] | None = None
+    env_id: str,
+    entry_point: str | Callable[..., Any],
+    vector_entry_point: str | None = None,
+    kwargs: dict[str, Any] | None = None,
 ) -> None:
     """Register an entity environment with Gymnasium, once; a second call with the same id does nothing.
 
+    Only another class, as of a cell of a notebook that was run again, replaces what was registered, with
+    Gymnasium's warning.
+
     Args:
         env_id: "[namespace/]Name-vN".
-        entry_point: "module:Class", so that the module is imported on first use only.
+        entry_point: "module:Class", so that the module is imported on first use only; or the class.
         vector_entry_point: "module:function" that takes `num_envs` and the class's keywords and makes an
             `EntityVectorEnv`; `gymnasium.make_vec` and `make_vec` use it.
         kwargs: keywords that the class and the function are always given.
     """
-    if env_id not in gymnasium.registry:
+    before = gymnasium.registry.get(env_id)
+    if before is None or not (isinstance(entry_point, str) or before.entry_point is entry_point):
         gymnasium.register(
             env_id, entry_point=entry_point, vector_entry_point=vector_entry_point, kwargs=kwargs or {}
         )
@@ -89,7 +96,7 @@ def register_vec(
     if before != entry_point:
         raise ValueError(f"register_vec: {namespace_or_id!r} is registered already, for {before!r}")
     for point in (entry_point, env_entry_point):
-        if point is not None and point.count(":") != 1:
+        if point is not None and (not isinstance(point, str) or point.count(":") != 1):
             raise ValueError(f"entry point: expected the form 'module:function', got {point!r}")
     _ENTRY_POINTS[namespace_or_id] = entry_point
     _NAMES[namespace_or_id] = tuple(names)

@@ -157,6 +157,11 @@ def make_environments(env: EnvConfig, **extra: Any) -> EntityVectorEnv:
     Raises:
         UserError: the id or an option is unknown or not allowed.
     """
+    if env.id.startswith("__main__:"):
+        raise UserError(
+            f"env.id: expected a name that other programs can import, got {env.id!r}: `__main__` is this"
+            " program. Write the game into a file such as my_game.py, and name 'my_game:…'"
+        )
     try:
         return make_vec(env.id, env.num_envs, view=env.view or None, **{**env.kwargs, **extra})
     except gymnasium.error.NameNotFound as error:  # its message is complete

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,3 +40,12 @@ def test_wrong_names_and_values_are_errors(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_page_lists_every_effect() -> None:
     rows = [line for line in PAGE.read_text().splitlines() if line.startswith("| `")]
     assert sorted(row.split("`")[1] for row in rows) == sorted(process.EFFECTS)
+
+
+def test_processes_inherit_blocked_interrupts() -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    program = "import signal; print(*sorted(int(n) for n in signal.pthread_sigmask(signal.SIG_BLOCK, [])))"
+    with process.interrupts_blocked():
+        child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert {int(signal.SIGINT), int(signal.SIGTERM)} <= set(map(int, child.stdout.split()))
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before

@@ -87,6 +87,11 @@ class EpisodeResults:
         if self.games is None:
             object.__setattr__(self, "games", np.arange(len(self.returns)))
 
+    def __repr__(self) -> str:
+        lengths = f"mean length {self.lengths.mean():.1f}" if len(self.lengths) else "none"
+        mean = f"mean return {self.interval()}, " if len(self.returns) else ""
+        return f"EpisodeResults({len(self.returns)} episodes: {mean}{lengths})"
+
     def interval(self, level: float = 0.95) -> Interval:
         """Mean return with its bootstrap interval, in which the episodes of a game count as one piece."""
         return bootstrap_interval(self.returns, level, groups=self.games)

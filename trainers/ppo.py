@@ -129,6 +129,9 @@ class PPO(OwnsOptimizer):
         self.ranks.share_statistics(module)
         self._action_rng = self.ranks.action_rng(self.rng, self.config.seed, self.step)
 
+    def __repr__(self) -> str:
+        return f"PPO({type(self.policy).__name__}, {self.step:,} of {self._total:,} steps)"
+
     @property
     def config(self) -> PPOConfig:
         """The hyper-parameters, which stay as they are (docs/ppo.md has schedules)."""

@@ -40,6 +40,11 @@ class Trained:
     run: Path | None
     """The run folder, for `ez.load_agent` and `entitize eval`."""
 
+    def __repr__(self) -> str:
+        episodic_return = self.metrics.get("charts/episodic_return")
+        shown = "" if episodic_return is None else f", return {episodic_return:.2f}"
+        return f"Trained({type(self.policy).__name__}{shown}, run={self.run})"
+
 
 def train(
     main: Main | Program,

@@ -50,12 +50,16 @@ def shown_progress(detail: Detail, total: int, max_seconds: float | None, start:
 
     Gives the function to call after every update.
     """
-    if detail == "none" or start >= total or importlib.util.find_spec("rich") is None:
+    if detail == "none" or importlib.util.find_spec("rich") is None:
         yield lambda step, metrics: None
         return
     from rich.console import Console
 
     console = Console(stderr=True)
+    if start >= total:
+        say(console, f"nothing to train: {start:,} steps of {total:,} are done. The total counts from step 0")
+        yield lambda step, metrics: None
+        return
     progress = TrainingProgress(
         total, max_seconds=max_seconds, start=start, console=console, is_full=detail == "full"
     )

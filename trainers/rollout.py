@@ -38,6 +38,9 @@ class Samples:
     def __len__(self) -> int:
         return len(self.values)
 
+    def __repr__(self) -> str:
+        return f"Samples({len(self)} steps)"
+
     @property
     def num_actors(self) -> int:
         """Actors of all actions at all steps."""

@@ -50,6 +50,9 @@ class Recording:
     steps: list[list[Decision]] = field(default_factory=list)  # by step, then by lane
     policy: str = ""  # the class of the policy
 
+    def __repr__(self) -> str:
+        return f"Recording({len(self.steps)} steps of {', '.join(self.lanes)})"
+
     @property
     def returns(self) -> list[list[float]]:
         """Per lane the sums of rewards of its episodes; the last one may be unfinished."""

@@ -6,15 +6,12 @@ import functools
 import os
 import shlex
 import shutil
-import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +19,7 @@ import numpy as np
 import vizdoom
 from numpy.typing import NDArray
 
+from ...process import interrupts_blocked
 from .levels import check_level
 from .options import DoomOptions
 from .reading import Reading, read_labels, read_objects, read_walls
@@ -81,7 +79,7 @@ class Doom:
         game.set_available_buttons([vizdoom.Button.__members__[name] for name in buttons])
         game.set_available_game_variables([vizdoom.GameVariable.__members__[name] for name in variables])
         try:
-            with _STARTING, _interrupts_blocked():
+            with _STARTING, interrupts_blocked():
                 game.init()
         except Exception as error:  # of many classes, without a common base
             self.close()
@@ -182,21 +180,6 @@ def _setpriv() -> str | None:
         return None
     shown = subprocess.run([path, "--help"], capture_output=True, text=True, check=False).stdout
     return path if "--pdeathsig" in shown else None
-
-
-@contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """Start processes that Ctrl-C and SIGTERM do not end: a training that is stopped finishes its update."""
-    if sys.platform == "win32":
-        yield
-        return
-    before = signal.pthread_sigmask(
-        signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM}
-    )  # inherited by the process
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _free_port() -> int:

@@ -103,6 +103,7 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
     _first_seed: Seeds = None  # seeds the first `reset` that gives none
     _last: EntityBatch | None = None  # what actions are checked against; None: a reset is needed
     _is_playing: bool = False  # whether `step` may be called
+    _closed_by: str | None = None  # the error that closed it
 
     @cached_property
     def observation_space(self) -> EntityBatchSpace:  # type: ignore[override]
@@ -269,7 +270,8 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
 
     def _check_open(self) -> None:
         if self.closed:
-            raise gymnasium.error.ClosedEnvironmentError(f"{self._where} has been closed")
+            why = f", because {self._closed_by} ended a call. Make it again" if self._closed_by else ""
+            raise gymnasium.error.ClosedEnvironmentError(f"{self._where} has been closed{why}")
 
     def _check_reset(self, call: str) -> None:
         """Refuse `call` before the first reset."""

@@ -40,6 +40,9 @@ class Agent:
         self._network = network
         self._read_space(space)
 
+    def __repr__(self) -> str:
+        return f"Agent({self.observation_space})"
+
     def _read_space(self, space: EntitySpace) -> None:
         self.reads = space
         self._reader = StepReader(space)

@@ -285,3 +285,23 @@ def test_what_is_no_environment_is_an_error(source: Any, kind: Any, facts: list[
     source = source.format(m=my_game) if isinstance(source, str) else source
     with raises((kind, ez.WorkerError), *facts):
         ez.make_vec(source, 2)
+
+
+def test_a_class_that_is_registered_again_replaces_the_first() -> None:
+    class First(ez.games.CherryPick):
+        pass
+
+    class Second(ez.games.CherryPick):
+        pass
+
+    try:
+        ez.register_env("Again-v0", First)
+        ez.register_env("Again-v0", First)  # no warning
+        assert isinstance(gymnasium.make("Again-v0").unwrapped, First)
+        with pytest.warns(UserWarning, match="Again-v0"):
+            ez.register_env("Again-v0", Second)
+        assert isinstance(gymnasium.make("Again-v0").unwrapped, Second)
+        with raises(ValueError, "module:function", "First"):
+            ez.register_vec("Again", First)  # type: ignore[arg-type]
+    finally:
+        gymnasium.registry.pop("Again-v0", None)

@@ -10,6 +10,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import entitize as ez
@@ -280,7 +281,7 @@ def test_a_worker_that_hangs_is_an_error_that_names_it() -> None:
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
-    with pytest.raises(gymnasium.error.ClosedEnvironmentError):
+    with raises(gymnasium.error.ClosedEnvironmentError, "WorkerError"):
         envs.step({})
 
 
@@ -352,3 +353,14 @@ def test_seeds_of_lanes_count_from_the_one_given() -> None:
     assert ez.vector.lane_seeds(None, 2) == [None, None]
     assert ez.vector.lane_seeds(np.int64(4), 3) == [4, 5, 6]
     assert ez.vector.lane_seeds([4, None], 2) == [4, None]
+
+
+def test_workers_ignore_interrupts_and_do_not_block_them() -> None:
+    with ez.make_vec("MultiSnake", 2, num_workers=1) as envs:
+        envs.reset(seed=0)
+        status = Path(f"/proc/{envs.worker_pids[0]}/status").read_text()
+    masks = {
+        line.split(":")[0]: int(line.split()[1], 16) for line in status.splitlines() if line.startswith(("SigIgn", "SigBlk"))
+    }
+    interrupt = 1 << (signal.SIGINT - 1)
+    assert masks["SigIgn"] & interrupt and not masks["SigBlk"] & interrupt

@@ -349,3 +349,10 @@ def test_a_game_without_an_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.warns(UserWarning, match="no episode has ended in 30 steps of 2 environments"):
         results = evaluate(ez.evaluation.RandomActor(venv.single_action_space), venv, 2)
     assert results.lengths.tolist() == [40, 40]
+
+
+def test_results_show_their_mean_and_not_their_arrays() -> None:
+    venv = ez.make_vec("CherryPick", num_envs=4)
+    results = evaluate(ez.evaluation.RandomActor(venv.single_action_space), venv, 300)
+    assert str(results.interval()) in repr(results) and "300 episodes" in repr(results)
+    assert len(repr(results)) < 120

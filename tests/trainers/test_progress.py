@@ -6,6 +6,7 @@ import sys
 import types
 from typing import Any
 
+import entitize as ez
 import pytest
 from entitize.trainers import TrainingProgress, clock_time, detail_of
 from rich.console import Console
@@ -134,3 +135,14 @@ def test_a_notebook_shows_one_line_that_is_replaced(monkeypatch: pytest.MonkeyPa
 )
 def test_times_read_like_a_clock(seconds: float, text: str) -> None:
     assert clock_time(seconds) == text
+
+
+def test_a_training_without_steps_to_go_says_so(
+    capfd: pytest.CaptureFixture[str], toy_policy: Any, toy_venv: Any
+) -> None:
+    config = ez.PPOConfig(num_steps=4, minibatch_size=16, total_timesteps=16)
+    trainer = ez.PPO(toy_policy(), toy_venv(4), config)
+    trainer.train(progress=False)
+    assert capfd.readouterr().err == "" and "16 of 16 steps" in repr(trainer)
+    assert trainer.train() == {}
+    assert "16 steps of 16" in capfd.readouterr().err

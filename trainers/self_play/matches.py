@@ -68,6 +68,9 @@ class MatchResults:
         points = float(np.sum(self.wins[i, j] + self.draws[i, j] / 2))
         return wilson_interval(points, float(np.sum(self.games[i, j])), level)
 
+    def __repr__(self) -> str:
+        return f"MatchResults of {', '.join(self.players)}\n{self}"
+
     def _index(self, player: str) -> int:
         if player not in self.players:
             raise ValueError(f"unknown player {player!r}{nearest_or_known(player, self.players)}")

@@ -51,6 +51,10 @@ class Opponent:
     recent_games: float = 0.0  # the last one counts 1, the one before `DECAY`, …
     recent_score: float = 0.0  # of these, 1 for a win and 1/2 for a draw
 
+    def __repr__(self) -> str:
+        which = self.source if self.step is None else f"step {self.step}"
+        return f"Opponent({which}: {self.wins} won, {self.draws} drawn, {self.losses} lost)"
+
     @property
     def games(self) -> int:
         """Number of finished games against the learner."""
@@ -146,6 +150,9 @@ class OpponentPool:
         self._unsaved: dict[int, Checkpoint] = {}  # by place among the fixed
         for place, source in enumerate(map(str, checkpoints)):
             self.fixed.append(self._load_fixed(place, source))
+
+    def __repr__(self) -> str:
+        return f"OpponentPool({len(self.members)} members, weighting={self.weighting!r})"
 
     @property
     def members(self) -> list[Opponent]:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import pickle
 import signal
+import sys
 import traceback
 import warnings
 from collections.abc import Callable
@@ -31,6 +32,7 @@ from typing import Any
 import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
 
+from ....process import INTERRUPTS
 from ...errors import WorkerError
 from ..vector_env import EntityVectorEnv, StepResult
 from .shared_memory import GrowingBlock, StepLayout, read_actions
@@ -83,6 +85,8 @@ def work(connection: Connection, pickled_env_fn: bytes, lanes: range, num_envs: 
     # inherit the first, not the second: its end tells them to stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda number, frame: None)
+    if sys.platform != "win32":
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTS)  # they were blocked at the start
     try:
         _run(connection, pickled_env_fn, lanes, num_envs)
     except ProcessGone:

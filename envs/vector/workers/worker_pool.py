@@ -18,14 +18,14 @@ from typing import Any, NoReturn
 
 import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
-from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
+from ....process import interrupts_blocked
 from ....ragged import RaggedArray
 from ...batch.entity_batch import EntityBatch
 from ...errors import WorkerError, seconds_or_none, whole_number
 from ...spaces import EntitySpace
-from ..vector_env import StepResult
+from ..vector_env import EntityVectorEnv, StepResult
 from .shared_memory import GrowingBlock, StepLayout, actions_size, write_actions
 from .worker import ProcessGone, VectorEnvFn, receive, send, work
 
@@ -91,7 +91,8 @@ class Worker:
         self.connection, theirs = context.Pipe()
         arguments = (theirs, cloudpickle.dumps(env_fn), lanes, num_envs)
         self.process = context.Process(target=work, args=arguments, daemon=True)
-        self.process.start()
+        with interrupts_blocked():  # until `work` ignores them
+            self.process.start()
         theirs.close()  # so that the worker's end is the only one, and its death ends the pipe
         self.results = GrowingBlock()
 
@@ -354,14 +355,15 @@ class WorkerPool:
 
 
 @contextmanager
-def closing_on_failure(env: VectorEnv[Any, Any, Any]) -> Iterator[None]:
+def closing_on_failure(env: EntityVectorEnv) -> Iterator[None]:
     """Close `env` where talking to its workers is interrupted.
 
     Answers still to come, after Ctrl-C for one, would be taken for those of the next command.
     """
     try:
         yield
-    except BaseException:
+    except BaseException as error:
+        env._closed_by = type(error).__name__
         env.close()
         raise
 
