@@ -360,7 +360,9 @@ def test_workers_ignore_interrupts_and_do_not_block_them() -> None:
         envs.reset(seed=0)
         status = Path(f"/proc/{envs.worker_pids[0]}/status").read_text()
     masks = {
-        line.split(":")[0]: int(line.split()[1], 16) for line in status.splitlines() if line.startswith(("SigIgn", "SigBlk"))
+        line.split(":")[0]: int(line.split()[1], 16)
+        for line in status.splitlines()
+        if line.startswith(("SigIgn", "SigBlk"))
     }
     interrupt = 1 << (signal.SIGINT - 1)
     assert masks["SigIgn"] & interrupt and not masks["SigBlk"] & interrupt
