@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import combinations, count
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -209,11 +209,11 @@ def _play_pair(
     scores: list[float] = []
     batch, _ = venv.reset(seed=seed)
     rng = np.random.default_rng(seed)
-    for step in count():
-        if (played >= quota).all():
-            return np.array(scores)
-        if step == MANY_STEPS and not played.any():
+    steps = 0
+    while (played < quota).any():
+        if steps == MANY_STEPS and not played.any():
             warn_endless("play_matches", venv.num_envs)
+        steps += 1
         moves = players_actions(batch, policies, players, rng, deterministic)
         batch, rewards, terminated, truncated, info = venv.step(join_actions(nothing, moves))
         check_lanes("reward", rewards)
@@ -225,7 +225,7 @@ def _play_pair(
             played[game] += 1
             results.start(game)
             alone[game] = _assign(players, sides[game], int(first[game] + played[game]))
-    raise AssertionError("count() does not end")
+    return np.array(scores)
 
 
 def _assign(players: NDArray[np.int64], sides: Sequence[NDArray[np.int64]], number: int) -> NDArray[np.int64]:
