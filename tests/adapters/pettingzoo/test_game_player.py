@@ -10,6 +10,7 @@ import entitize as ez
 import numpy as np
 import pettingzoo
 import pytest
+import torch
 from entitize.pettingzoo import GamePlayer
 from mpe2 import simple_speaker_listener_v4, simple_tag_v3
 
@@ -48,6 +49,7 @@ GAMES: dict[str, tuple[Any, Any, Any]] = {
 
 
 def network(venv: Any) -> ez.RogueNet:
+    torch.manual_seed(3)
     space = venv.single_observation_space
     return ez.RogueNet(space, space.actions, d_model=8, n_layer=1, n_head=1)
 
