@@ -389,8 +389,10 @@ def test_spaces_that_are_missing_or_wrong_are_told() -> None:
         def __init__(self) -> None:
             pass
 
-    with raises(AttributeError, "Bare", "possible_agents"):
+    with raises(AttributeError, "Bare", "possible_agents", "__init__"):
         Bare().reset()
+    with raises(AttributeError, "Bare", "possible_agents", "__init__"):
+        ez.make_vec(Bare, 2)
     game = Duel()
     game.spaces = SPACE  # type: ignore[assignment]
     with raises(TypeError, "Duel", "'fighter_0'", "declare"):

@@ -123,7 +123,10 @@ def _game(env: Any) -> MultiAgentEnv:
         return SingleAgentGame(env)
     if not isinstance(env, MultiAgentEnv):
         raise TypeError(f"to_pettingzoo: expected a MultiAgentEnv or an entity environment, got {env!r}")
-    name, agents = type(env).__name__, list(env.possible_agents)
+    name = type(env).__name__
+    if not hasattr(env, "possible_agents"):
+        raise AttributeError(f"{name} has no possible_agents: set self.possible_agents in __init__")
+    agents = list(env.possible_agents)
     if not agents:
         raise ValueError(f"{name}: possible_agents is empty: expected one agent or more, got none")
     twice = repeated(agents)
