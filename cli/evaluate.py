@@ -104,11 +104,11 @@ def main(arguments: Sequence[str]) -> None:
     told: list[str] = []  # about the levels of each setting
     with thread_count(config.ppo.num_threads):
         for setting in settings_of(chosen.vary or settings.vary):
-            lanes = settings
+            evaluation = settings
             if chosen.against:  # whole games, as many as in training
                 num_envs = config.env.num_envs
-                lanes = replace(settings, num_envs=num_envs, episodes=max(num_envs, settings.episodes))
-            env, levels = evaluation_env(config.env, lanes, chosen.levels, {**chosen.kwargs, **setting})
+                evaluation = replace(settings, num_envs=num_envs, episodes=max(num_envs, settings.episodes))
+            env, levels = evaluation_env(config.env, evaluation, chosen.levels, {**chosen.kwargs, **setting})
             with make_whole_games(env, config.env) as venv:
                 agents = chosen.agents(venv)
                 if chosen.against:

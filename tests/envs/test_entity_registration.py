@@ -15,7 +15,7 @@ import pytest
 from entitize.envs import register_games
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
-from facts import raises
+from facts import raises, warns
 
 GAMES = [f"entitize/{name}-v0" for name in ez.games.GAMES]
 
@@ -298,7 +298,7 @@ def test_a_class_that_is_registered_again_replaces_the_first() -> None:
         ez.register_env("Again-v0", First)
         ez.register_env("Again-v0", First)  # no warning
         assert isinstance(gymnasium.make("Again-v0").unwrapped, First)
-        with pytest.warns(UserWarning, match="Again-v0"):
+        with warns(UserWarning, "Again-v0"):
             ez.register_env("Again-v0", Second)
         assert isinstance(gymnasium.make("Again-v0").unwrapped, Second)
         with raises(ValueError, "module:function", "First"):

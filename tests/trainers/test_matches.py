@@ -14,7 +14,7 @@ from entitize.evaluation import RandomActor, wilson_interval
 from entitize.policies import ActResult
 from entitize.self_play import MatchResults, OpponentPool, past_self_play, play_matches
 
-from facts import raises
+from facts import raises, warns
 
 
 class Painter:
@@ -235,7 +235,7 @@ def test_games_of_something_else_are_told(games: Any, duels: Any) -> None:
 def test_games_without_an_end_are_warned_about(duels: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("entitize.trainers.self_play.matches.MANY_STEPS", 1)
     venv = duels(4)
-    with pytest.warns(UserWarning, match="play_matches"):
+    with warns(UserWarning, "play_matches"):
         play_matches(painters(venv), venv, 4)
 
 

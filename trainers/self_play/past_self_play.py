@@ -83,9 +83,9 @@ class PastSelfPlay(EntityVectorWrapper):
     reward and never ends, and infos with a mask of lanes (`_outcome`) leave it out. Everything else is passed
     on unchanged. Each opponent acts once per step, on all of its lanes together.
 
-    Results of finished games are recorded in the pool: the `outcome` ("win", "draw" or "loss") in `info` or
-    `info["final_info"]` of the learner's lanes if it exists, otherwise whether their mean return was larger
-    than the opponent's (a difference up to 1e-6 is a draw).
+    Results of finished games are recorded in the pool: by the `outcome` ("win", "draw" or "loss") in `info`
+    or `info["final_info"]`, of several lanes the best, if it exists; otherwise by whether the mean return of
+    the learner's lanes was larger than that of the opponent's (a difference up to 1e-6 is a draw).
 
     The pool grows in `set_progress`, which trainers call before each rollout: by the learner as it was at the
     start, and then after every `interval` active steps of its lanes.
