@@ -22,7 +22,7 @@ from ..envs.registration import find_namespace, known_ids, latest_game
 from ..envs.returned import check_has_spaces
 from ..suggestions import did_you_mean
 from .module_names import check_module_name, find_attribute
-from .pettingzoo.made_games import is_game
+from .pettingzoo.made_games import is_game, lanes_of, makes_games
 
 if TYPE_CHECKING:
     from ..envs import EntityVectorEnv
@@ -172,6 +172,8 @@ def _vector_env(
     num_workers, timeout = options.pop("num_workers", 0), options.pop("worker_timeout", 60.0)
     one = partial(makers.make, **options)
     if num_workers:
+        if makers.is_function and makes_games(makers.make, one):
+            return lanes_of(one, num_envs, view, num_workers=num_workers, worker_timeout=timeout)
         from ..envs.vector.process_vector import ProcessVectorEnv
 
         env_fns = [partial(_entity_env, one, makers.name, view)] * num_envs
@@ -286,8 +288,6 @@ def _listed(
 
     made = [one()]  # to see what it is; it becomes the first lane
     if is_game(made[0]):
-        from .pettingzoo.made_games import lanes_of
-
         return lanes_of(lambda: made.pop() if made else one(), num_envs, view)
     if isinstance(made[0], gymnasium.Env):
         check_has_spaces(name, made[0])
@@ -315,8 +315,8 @@ def _advice(env: Any) -> str:
         return " A function that makes a vector environment must take num_envs"
     if is_game(env):
         return (
-            " A game of several agents has a lane for each: use make_vec, without num_workers. For a team of"
-            " agents use entitize.from_pettingzoo"
+            " A game of several agents has a lane for each: use make_vec. For a team of agents use"
+            " entitize.from_pettingzoo"
         )
     return ""
 

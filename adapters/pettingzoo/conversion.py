@@ -10,6 +10,8 @@ from typing import Any, Literal, overload
 
 from ...envs import EntitySpace, ListVectorEnv
 from ...envs.errors import one_of, whole_number
+from ...envs.vector.process_vector import ProcessVectorEnv
+from ...envs.vector.workers.worker_pool import WORKER_TIMEOUT
 from ..gymnasium.views.auto import auto
 from ..gymnasium.views.scope import ViewError
 from .agent_names import resolve, same
@@ -23,6 +25,7 @@ from .lanes import GameLanes
 from .observation_wrappers import changing_wrapper
 from .opponents import OpponentSpec, make_opponents
 from .parallel_game import ParallelGame
+from .sharded_lanes import ShardedGameLanes
 from .space_observer import SpaceObserver, Views
 from .team_env import POOLINGS, Pooling, TeamEnv
 
@@ -41,6 +44,17 @@ def from_pettingzoo(
 ) -> GameLanes: ...
 @overload
 def from_pettingzoo(
+    env: MakeGame | Sequence[MakeGame],
+    mode: Literal["lanes"] = "lanes",
+    view: Views | type[GameView] = None,
+    *,
+    opponents: Mapping[str, OpponentSpec] | None = None,
+    num_envs: int | None = None,
+    num_workers: int,
+    worker_timeout: float | None = WORKER_TIMEOUT,
+) -> GameLanes | ShardedGameLanes: ...
+@overload
+def from_pettingzoo(
     env: Any | MakeGame | Sequence[MakeGame],
     mode: Literal["team"],
     view: Views | type[GameView] = None,
@@ -49,7 +63,9 @@ def from_pettingzoo(
     opponents: OpponentSpec | Mapping[str, OpponentSpec] | None = None,
     reward: Pooling = "sum",
     num_envs: int | None = None,
-) -> TeamEnv | ListVectorEnv: ...
+    num_workers: int = 0,
+    worker_timeout: float | None = WORKER_TIMEOUT,
+) -> TeamEnv | ListVectorEnv | ProcessVectorEnv: ...
 def from_pettingzoo(
     env: Any | MakeGame | Sequence[MakeGame],
     mode: Literal["lanes", "team"] = "lanes",
@@ -59,7 +75,9 @@ def from_pettingzoo(
     opponents: OpponentSpec | Mapping[str, OpponentSpec] | None = None,
     reward: Pooling = "sum",
     num_envs: int | None = None,
-) -> GameLanes | TeamEnv | ListVectorEnv:
+    num_workers: int = 0,
+    worker_timeout: float | None = WORKER_TIMEOUT,
+) -> GameLanes | ShardedGameLanes | TeamEnv | ListVectorEnv | ProcessVectorEnv:
     """Turn a PettingZoo game, parallel or turn-based, into an entity environment.
 
         make = functools.partial(pettingzoo.make, "aec", "classic/connect_four-v3")
@@ -85,16 +103,21 @@ def from_pettingzoo(
             the observation of a lane. For a team, a single controller stands for all other agents.
         reward: of a team: the "sum" of its agents' rewards, or their "mean".
         num_envs: the number of games to make with a single function.
+        num_workers: how many processes share the games, 0: they are in this one. With workers one more game
+            is made here, to see what it is, and closed.
+        worker_timeout: seconds after which a worker that does not answer is ended; see `ShardedVectorEnv`.
 
     Returns:
-        for "lanes" an `EntityVectorEnv` of games × agents lanes (see `GameLanes`); for "team" a
-        `gymnasium.Env` (see `TeamEnv`), or with a list or `num_envs` a `ListVectorEnv` of them.
+        for "lanes" an `EntityVectorEnv` of games × agents lanes (see `GameLanes`, and with workers
+        `ShardedGameLanes`); for "team" a `gymnasium.Env` (see `TeamEnv`), or with a list or `num_envs` a
+        `ListVectorEnv` of them, with workers a `ProcessVectorEnv`.
 
     Raises:
         ImportError: PettingZoo is not installed.
-        TypeError: `env` is not a PettingZoo game, or an opponent cannot act.
+        TypeError: `env` is not a PettingZoo game, or an opponent cannot act; with workers, one of them is no
+            function that makes games, or can't be pickled.
         ValueError: an unknown mode, agent or kind, an option of teams in mode "lanes", no agent to control,
-            or games that differ.
+            games that differ, or a `num_workers` that is not between 0 and the number of games.
         ViewError: a view that does not fit.
     """
     one_of("mode", mode, MODES)
@@ -107,7 +130,10 @@ def from_pettingzoo(
         )
     if mode == "lanes" and reward != "sum":
         raise ValueError(f"reward: expected no pooling in mode 'lanes', got {reward!r}. Use mode='team'")
-    games = _make_games(env, num_envs)
+    makers = _makers(env, num_envs)
+    if num_workers:
+        return _in_workers(makers, mode, view, team, opponents, reward, num_workers, worker_timeout)
+    games = _make_games(makers)
     try:
         if view is None:
             view = known_view(games)
@@ -117,7 +143,7 @@ def from_pettingzoo(
         several = num_envs is not None or isinstance(env, Sequence)
         return ListVectorEnv([partial(_itself, one) for one in envs]) if several else envs[0]
     except Exception:
-        _close(games, env)
+        _close(games, makers)
         raise
 
 
@@ -169,6 +195,52 @@ def _team(game: PettingZooGame, view: Any, team: Any, opponents: Any, reward: Po
                 f"{game.name}: agent {agent!r} is in the team and in opponents: expected one of the two"
             )
     return TeamEnv(game, members, opponents_by_agent, _team_observer(game, members, view), reward)
+
+
+# -- worker processes ---------------------------------------------------------------------------------------
+
+
+def _in_workers(
+    makers: Sequence[Any],
+    mode: Literal["lanes", "team"],
+    view: Any,
+    team: Any,
+    opponents: Any,
+    reward: Pooling,
+    num_workers: int,
+    worker_timeout: float | None,
+) -> ShardedGameLanes | ProcessVectorEnv:
+    """Make the games in workers; another first one here, to check the options before."""
+    for index, make in enumerate(makers):
+        if isinstance(make, pettingzoo_classes()):
+            raise TypeError(
+                f"game {index}: with num_workers expected a function that makes a game, got {make!r}"
+            )
+    games = _make_games(makers[:1])
+    try:
+        if view is None:
+            view = known_view(games)
+        if mode == "lanes":
+            learners = [agent for _, agent in _lanes(games, view, opponents).agents]
+        else:
+            _team(games[0], view, team, opponents, reward)
+    finally:
+        _close(games, makers)
+    if mode == "lanes":
+        make_lanes = partial(_made_lanes, view=view, opponents=opponents)
+        return ShardedGameLanes(make_lanes, makers, learners, num_workers, worker_timeout)
+    options = {"view": view, "team": team, "opponents": opponents, "reward": reward}
+    env_fns = [partial(_made_team, make, index, **options) for index, make in enumerate(makers)]
+    return ProcessVectorEnv(env_fns, num_workers, worker_timeout)
+
+
+def _made_lanes(makers: Sequence[MakeGame], first: int, view: Any, opponents: Any) -> GameLanes:
+    return _lanes(_make_games(makers, first), view, opponents)
+
+
+def _made_team(make: MakeGame, index: int, **options: Any) -> TeamEnv:
+    [game] = _make_games([make], index)
+    return _team(game, **options)
 
 
 # -- views ---------------------------------------------------------------------------------------------------
@@ -239,8 +311,8 @@ def _team_observer(game: PettingZooGame, team: Sequence[str], view: Any) -> Spac
 # -- games ---------------------------------------------------------------------------------------------------
 
 
-def _make_games(env: Any, num_envs: int | None) -> list[PettingZooGame]:
-    """Make the games; if one fails, close those made before."""
+def _makers(env: Any, num_envs: int | None) -> list[Any]:
+    """Return what makes each game: a function, or the game itself."""
     aec, parallel = pettingzoo_classes()
     if num_envs is not None:
         num_envs = whole_number("num_envs", num_envs)
@@ -250,18 +322,22 @@ def _make_games(env: Any, num_envs: int | None) -> list[PettingZooGame]:
                 f"num_envs: expected 1 for a single game object, got {num_envs}. Pass a function that"
                 " makes games"
             )
-        makers: list[MakeGame] = [lambda: env]
-    elif isinstance(env, Sequence) and not isinstance(env, str):
+        return [env]
+    if isinstance(env, Sequence) and not isinstance(env, str):
         if num_envs not in (None, len(env)):
             raise ValueError(f"num_envs: expected {len(env)}, the number of functions, got {num_envs}")
-        makers = list(env)
-    else:
-        makers = [env] * (num_envs or 1)
-    if not makers:
-        raise ValueError("env: expected one game or function or more, got an empty list")
+        if not env:
+            raise ValueError("env: expected one game or function or more, got an empty list")
+        return list(env)
+    return [env] * (num_envs or 1)
+
+
+def _make_games(makers: Sequence[Any], first: int = 0) -> list[PettingZooGame]:
+    """Make the games, of which the first has this index; if one fails, close those made before."""
+    aec, parallel = pettingzoo_classes()
     games: list[PettingZooGame] = []
     try:
-        for index, make in enumerate(makers):
+        for index, make in enumerate(makers, first):
             made = make() if callable(make) and not isinstance(make, (aec, parallel)) else make
             if not isinstance(made, (aec, parallel)):
                 raise TypeError(
@@ -275,15 +351,15 @@ def _make_games(env: Any, num_envs: int | None) -> list[PettingZooGame]:
             games.append((ParallelGame if isinstance(made, parallel) else AECGame)(made, index))
             _check_same(games[0], games[-1])
     except Exception:
-        _close(games, env)
+        _close(games, makers)
         raise
     return games
 
 
-def _close(games: list[PettingZooGame], given: Any) -> None:
-    """Close the games made here, but not the `given` one, which the caller may try again."""
+def _close(games: Sequence[PettingZooGame], makers: Sequence[Any]) -> None:
+    """Close the games made here, but none that was given, which the caller may try again."""
     for game in games:
-        if game.env is not given:
+        if not any(game.env is given for given in makers):
             game.env.close()
 
 
@@ -299,7 +375,8 @@ def _check_same(first: PettingZooGame, other: PettingZooGame) -> None:
             mine, firsts = (getattr(game, f"{what}_spaces")[agent] for game in (other, first))
             if (id(mine), id(firsts)) not in compared and not same(mine, firsts):
                 raise ValueError(
-                    f"{other.label}: {what} space of {agent!r}: expected {firsts} as in game 0, got {mine}"
+                    f"{other.label}: {what} space of {agent!r}: expected {firsts} as in {first.label}, got"
+                    f" {mine}"
                 )
             compared.add((id(mine), id(firsts)))
 

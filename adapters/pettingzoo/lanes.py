@@ -73,17 +73,13 @@ class GameLanes(EntityVectorEnv):
             "final_obs": True,
         }
         self._name = first.name
-        self.lane_names = [
-            f"lane {lane} ({agent!r} of game {game})" for lane, (game, agent) in enumerate(self.agents)
-        ]
+        self.lane_names = [lane_name(lane, game, agent) for lane, (game, agent) in enumerate(self.agents)]
         self._acting: list[str | None] = []
         self._has_opponents = bool(opponents)
         self._uses_arrays = False
 
     def _seeds(self, seed: Seeds) -> Seeds:
-        if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
-            raise ValueError(f"seed: expected a whole number, not below 0, or None, got {seed!r}")
-        return None if seed is None else int(seed)
+        return game_seed(seed)
 
     def _reset(self, seed: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
         """Start all games; game i gets `seed` + i, and every game the `options`."""
@@ -193,6 +189,22 @@ class GameLanes(EntityVectorEnv):
 
     def close_extras(self, **kwargs: Any) -> None:
         self._runner.close()
+
+
+def lane_name(lane: int, game: int, agent: str) -> str:
+    """Return what errors call a lane."""
+    return f"lane {lane} ({agent!r} of game {game})"
+
+
+def game_seed(seed: Seeds) -> int | None:
+    """Return the seed of the first of several games, of which game i gets `seed` + i.
+
+    Raises:
+        ValueError: it is no whole number, or negative.
+    """
+    if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
+        raise ValueError(f"seed: expected a whole number, not below 0, or None, got {seed!r}")
+    return None if seed is None else int(seed)
 
 
 def _inactive(batch: EntityBatch) -> NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -38,7 +38,7 @@ class ProcessVectorEnv(ShardedVectorEnv):
     ) -> None:
         runs = shares([1] * len(env_fns), num_workers)
         for index, env_fn in enumerate(env_fns):
-            _check_pickles(env_fn, index)
+            check_pickles(env_fn, f"env {index}")
         super().__init__(
             [partial(_WorkerLanes, env_fns[run.start : run.stop], run.start) for run in runs],
             [len(run) for run in runs],
@@ -65,10 +65,9 @@ class _WorkerLanes(ListVectorEnv):
         return {"infos": infos, "final_infos": final_infos}
 
 
-def _check_pickles(env_fn: EnvFn, index: int) -> None:
+def check_pickles(env_fn: Callable[[], Any], name: str) -> None:
+    """Raise a TypeError that names the environment if what makes it can't be pickled."""
     try:
         cloudpickle.dumps(env_fn)
     except Exception as error:
-        raise TypeError(
-            f"env {index}: env_fn: expected a function that can be pickled, got {error}"
-        ) from error
+        raise TypeError(f"{name}: env_fn: expected a function that can be pickled, got {error}") from error

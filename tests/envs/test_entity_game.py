@@ -262,8 +262,8 @@ def test_lanes_of_make_vec_are_those_of_pettingzoo() -> None:
     np.testing.assert_array_equal(*[result.returns for result in results])
     with raises(TypeError, "Duel", "make_vec", "from_pettingzoo"):
         ez.make(Duel)
-    with raises(ez.WorkerError, "Duel", "num_workers"):
-        ez.make_vec(Duel, 2, num_workers=1)
+    with mine, ez.make_vec(Duel, 3, num_workers=2) as shared:
+        assert shared.reset(seed=1)[0].equals(mine.reset(seed=1)[0])
 
 
 def test_a_network_learns_to_win_the_game_in_turns() -> None:
