@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, overload
 
 from ...envs import EntitySpace, ListVectorEnv
-from ...envs.errors import one_of, whole_number
+from ...envs.errors import one_of
 from ...envs.vector.process_vector import ProcessVectorEnv
 from ...envs.vector.workers.worker_pool import WORKER_TIMEOUT
 from ..gymnasium.views.auto import auto
@@ -17,14 +16,14 @@ from ..gymnasium.views.scope import ViewError
 from .agent_names import resolve, same
 from .agent_observer import AgentObserver
 from .entity_observer import EntitySpaceObserver
-from .game import AECGame, PettingZooGame
+from .game import PettingZooGame
+from .game_makers import close_games, game_makers, make_games, pettingzoo_classes
 from .game_view import GameView
 from .game_view_observer import GameViewObserver, GameViews
 from .games import find_view
 from .lanes import GameLanes
 from .observation_wrappers import changing_wrapper
 from .opponents import OpponentSpec, make_opponents
-from .parallel_game import ParallelGame
 from .sharded_lanes import ShardedGameLanes
 from .space_observer import SpaceObserver, Views
 from .team_env import POOLINGS, Pooling, TeamEnv
@@ -130,10 +129,10 @@ def from_pettingzoo(
         )
     if mode == "lanes" and reward != "sum":
         raise ValueError(f"reward: expected no pooling in mode 'lanes', got {reward!r}. Use mode='team'")
-    makers = _makers(env, num_envs)
+    makers = game_makers(env, num_envs)
     if num_workers:
         return _in_workers(makers, mode, view, team, opponents, reward, num_workers, worker_timeout)
-    games = _make_games(makers)
+    games = make_games(makers)
     try:
         if view is None:
             view = known_view(games)
@@ -143,7 +142,7 @@ def from_pettingzoo(
         several = num_envs is not None or isinstance(env, Sequence)
         return ListVectorEnv([partial(_itself, one) for one in envs]) if several else envs[0]
     except Exception:
-        _close(games, makers)
+        close_games(games, makers)
         raise
 
 
@@ -216,7 +215,7 @@ def _in_workers(
             raise TypeError(
                 f"game {index}: with num_workers expected a function that makes a game, got {make!r}"
             )
-    games = _make_games(makers[:1])
+    games = make_games(makers[:1])
     try:
         if view is None:
             view = known_view(games)
@@ -225,7 +224,7 @@ def _in_workers(
         else:
             _team(games[0], view, team, opponents, reward)
     finally:
-        _close(games, makers)
+        close_games(games, makers)
     if mode == "lanes":
         make_lanes = partial(_made_lanes, view=view, opponents=opponents)
         return ShardedGameLanes(make_lanes, makers, learners, num_workers, worker_timeout)
@@ -235,11 +234,11 @@ def _in_workers(
 
 
 def _made_lanes(makers: Sequence[MakeGame], first: int, view: Any, opponents: Any) -> GameLanes:
-    return _lanes(_make_games(makers, first), view, opponents)
+    return _lanes(make_games(makers, first), view, opponents)
 
 
 def _made_team(make: MakeGame, index: int, **options: Any) -> TeamEnv:
-    [game] = _make_games([make], index)
+    [game] = make_games([make], index)
     return _team(game, **options)
 
 
@@ -306,85 +305,3 @@ def _team_observer(game: PettingZooGame, team: Sequence[str], view: Any) -> Spac
             " of each agent. Use mode='lanes', or a GameView with observe_team"
         )
     return SpaceObserver(game, team, None if view is auto else view, team=True)
-
-
-# -- games ---------------------------------------------------------------------------------------------------
-
-
-def _makers(env: Any, num_envs: int | None) -> list[Any]:
-    """Return what makes each game: a function, or the game itself."""
-    aec, parallel = pettingzoo_classes()
-    if num_envs is not None:
-        num_envs = whole_number("num_envs", num_envs)
-    if isinstance(env, (aec, parallel)):
-        if num_envs not in (None, 1):
-            raise ValueError(
-                f"num_envs: expected 1 for a single game object, got {num_envs}. Pass a function that"
-                " makes games"
-            )
-        return [env]
-    if isinstance(env, Sequence) and not isinstance(env, str):
-        if num_envs not in (None, len(env)):
-            raise ValueError(f"num_envs: expected {len(env)}, the number of functions, got {num_envs}")
-        if not env:
-            raise ValueError("env: expected one game or function or more, got an empty list")
-        return list(env)
-    return [env] * (num_envs or 1)
-
-
-def _make_games(makers: Sequence[Any], first: int = 0) -> list[PettingZooGame]:
-    """Make the games, of which the first has this index; if one fails, close those made before."""
-    aec, parallel = pettingzoo_classes()
-    games: list[PettingZooGame] = []
-    try:
-        for index, make in enumerate(makers, first):
-            made = make() if callable(make) and not isinstance(make, (aec, parallel)) else make
-            if not isinstance(made, (aec, parallel)):
-                raise TypeError(
-                    f"game {index}: expected a PettingZoo ParallelEnv or AECEnv, or a function that makes"
-                    f" one, got {made!r}"
-                )
-            if any(game.env is made for game in games):
-                raise ValueError(
-                    f"game {index}: expected a new game, got the same object as before. Make one per function"
-                )
-            games.append((ParallelGame if isinstance(made, parallel) else AECGame)(made, index))
-            _check_same(games[0], games[-1])
-    except Exception:
-        _close(games, makers)
-        raise
-    return games
-
-
-def _close(games: Sequence[PettingZooGame], makers: Sequence[Any]) -> None:
-    """Close the games made here, but none that was given, which the caller may try again."""
-    for game in games:
-        if not any(game.env is given for given in makers):
-            game.env.close()
-
-
-def _check_same(first: PettingZooGame, other: PettingZooGame) -> None:
-    if type(other) is not type(first) or other.possible_agents != first.possible_agents:
-        raise ValueError(
-            f"{other.label}: expected the agents of {first.label}, {list(first.possible_agents)}, got"
-            f" {list(other.possible_agents)}"
-        )
-    compared: set[tuple[int, int]] = set()  # agents mostly share their spaces, and equality takes long
-    for agent in first.possible_agents:
-        for what in ("observation", "action"):
-            mine, firsts = (getattr(game, f"{what}_spaces")[agent] for game in (other, first))
-            if (id(mine), id(firsts)) not in compared and not same(mine, firsts):
-                raise ValueError(
-                    f"{other.label}: {what} space of {agent!r}: expected {firsts} as in {first.label}, got"
-                    f" {mine}"
-                )
-            compared.add((id(mine), id(firsts)))
-
-
-def pettingzoo_classes() -> tuple[type, type]:
-    """Import PettingZoo's `AECEnv` and `ParallelEnv`."""
-    try:
-        pettingzoo = importlib.import_module("pettingzoo")
-    except ModuleNotFoundError as error:
-        raise ImportError("PettingZoo is not installed: pip install 'entitize[pettingzoo]'") from error
-    return pettingzoo.AECEnv, pettingzoo.ParallelEnv

@@ -9,8 +9,9 @@ import numpy as np
 
 from ...envs.errors import whole_number
 from .agent_names import resolve
-from .conversion import known_view, observer_factory, pettingzoo_classes
+from .conversion import known_view, observer_factory
 from .game import FinalObserver, GameStep, PettingZooGame
+from .game_makers import pettingzoo_classes
 from .game_view import GameView
 from .opponents import OpponentPolicy, PolicyOpponent, observer_for
 from .space_observer import Views
