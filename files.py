@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +46,15 @@ def sync_folder(path: Path) -> None:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Give `path` new content in one step."""
+    """Give `path` new content in one step; where that fails, it keeps its own."""
     temporary = path.with_name(f".{path.name}.tmp")
-    write_synced(temporary, content)
-    temporary.replace(path)
+    try:
+        write_synced(temporary, content)
+        temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
     sync_folder(path.parent)
 
 

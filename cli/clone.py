@@ -21,11 +21,13 @@ from ..experiments import (
     read_config,
 )
 from ..experiments.arguments import peek
+from ..experiments.errors import user_errors
 from ..policies import CheckpointError, newest_checkpoint, read_metadata
 from ..policies.loading import AnyNetwork
 from ..policies.rogue_net import RogueNetConfig
 from ..trainers import NonFiniteError, RunLockedError
 from ..trainers.cloning import BehaviorCloning, BehaviorCloningConfig
+from ..trainers.learners.optimizer import find_device
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,8 @@ def main(arguments: Sequence[str]) -> None:
     def show(trainer: BehaviorCloning, metrics: dict[str, float]) -> None:
         print(describe(trainer, metrics), flush=True)
 
+    with user_errors(ValueError):
+        find_device("cpu" if chosen.cloning.device == "auto" else chosen.cloning.device)
     try:
         dataset = EntityDataset(*chosen.data)
         trainer = BehaviorCloning(

@@ -44,8 +44,11 @@ COMMANDS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit code: 0, 1 where a check found a fault, or 2 where the user
-    asked for what can't be done."""
+    """Run a command and return the exit code.
+
+    0; 1 where a check found a fault; 2 for wrong arguments or files; 130 after Ctrl-C in a training, a search
+    or an experiment.
+    """
     words = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -104,7 +107,7 @@ def _help() -> str:
             "",
             "Example: entitize train --config procgen --env.id Procgen/coinrun --run runs/coinrun"
             " --ppo.total-timesteps 1_000_000",
-            "(without the last flag it takes 25 million steps, which is hours).",
+            "(without the last flag it takes 25 million steps, which is half an hour to some hours).",
             "`entitize COMMAND --help` lists the options of a command.",
         ]
     )

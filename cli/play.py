@@ -63,6 +63,7 @@ def main(arguments: Sequence[str]) -> None:
         return
     out = chosen.out or chosen.run / "play.mp4"
     check_ending(out)
+    check_writable("--out", out)
     config, settings = chosen.read()
     env, levels = evaluation_env(config.env, settings, "held-out", chosen.kwargs)
     with thread_count(config.ppo.num_threads), make_visible(env) as venv:
@@ -108,14 +109,24 @@ def play_as_page(chosen: PlayArguments, out: Path) -> None:
 
 
 def check_page(path: Path) -> None:
-    """
+    """Check that the page can be written.
+
     Raises:
         UserError: `path` is a folder, does not end in .html, or can't be written.
     """
-    if path.is_dir():
-        raise UserError(f"--html: expected a file, got the folder {path}")
-    if path.suffix not in (".html", ".htm"):
+    if path.suffix not in (".html", ".htm") and not path.is_dir():
         raise UserError(f"--html: expected an .html file, got {path.name}")
+    check_writable("--html", path)
+
+
+def check_writable(flag: str, path: Path) -> None:
+    """Make the folder of the file that `flag` names, and check that the file can be written.
+
+    Raises:
+        UserError: `path` is a folder, or can't be written.
+    """
+    if path.is_dir():
+        raise UserError(f"{flag}: expected a file, got the folder {path}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         existed = path.exists()
@@ -124,7 +135,7 @@ def check_page(path: Path) -> None:
         if not existed:
             path.unlink()
     except OSError as error:
-        raise UserError(f"--html: could not write {path}: {error}") from error
+        raise UserError(f"{flag}: could not write {path}: {error}") from error
 
 
 def make_visible(env: EnvConfig) -> EntityVectorEnv:

@@ -27,9 +27,15 @@ Frame = NDArray[np.uint8]  # (H, W, 3)
 
 
 def check_ending(path: Path) -> None:
-    """Raise UserError unless `write_video` knows the kind of file that the path's ending says."""
+    """Check that `write_video` can write the kind of file that the path's ending says.
+
+    Raises:
+        UserError: the ending is another than .mp4 and .gif, or there is no ffmpeg for an mp4.
+    """
     if path.suffix not in (".mp4", ".gif"):
         raise UserError(f"--out: expected an .mp4 or a .gif file, got {path.name}")
+    if path.suffix == ".mp4":
+        find_ffmpeg()
 
 
 def write_video(path: Path, frames: Sequence[Frame], fps: int) -> None:

@@ -11,10 +11,12 @@ The folder is a checkpoint and a run folder at once: `load_agent`, `load_policy`
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -113,14 +115,12 @@ def write_card(
         licence: of the weights, as model hubs write it ("mit"); None: the card names none.
 
     Raises:
-        UserError: `out` holds something.
+        UserError: `out` holds something, or can't be written.
         CheckpointError: the checkpoint is corrupt, or the system refused to write.
     """
     check_new_folder(out)
-    training = _training(_copy_policy(checkpoint, out), config.init_from is not None)
     trained_in = _trained_in(run, config.env)
-    config = _shared(config)
-    replace_file(out / RUN_CONFIG, to_yaml(config).encode())
+    started, config = config.init_from is not None, _shared(config)
     returns = {name: result.interval() for name, result in results.items()}
     counts = {name: len(result.returns) for name, result in results.items()}
     front = _front_matter(title, config.env.id, licence, returns, counts)
@@ -130,19 +130,40 @@ def write_card(
         (name, f"{one.mean:.2f}", one.bounds(" to ") or "–", str(counts[name]))
         for name, one in returns.items()
     ]
-    text = _TEXT.format(
-        title=title,
-        training=training,
-        folder=out.resolve().name,
-        quoted=quote(out.resolve().name),
-        table="\n".join(markdown_table(headings, [True, False, False, False], rows)),
-        matches=_matches(run, checkpoint),
-        config=RUN_CONFIG,
-        origin=_origin(run),
-        **_of_network(load_policy(out)),
-        **_of_environments(trained_in, config.env.id, protocol),
-    )
-    replace_file(out / CARD, f"---\n{head}---\n\n{text}".encode())
+    with _written_whole(out) as folder:
+        training = _training(_copy_policy(checkpoint, folder), started)
+        replace_file(folder / RUN_CONFIG, to_yaml(config).encode())
+        text = _TEXT.format(
+            title=title,
+            training=training,
+            folder=out.resolve().name,
+            quoted=quote(out.resolve().name),
+            table="\n".join(markdown_table(headings, [True, False, False, False], rows)),
+            matches=_matches(run, checkpoint),
+            config=RUN_CONFIG,
+            origin=_origin(run),
+            **_of_network(load_policy(folder)),
+            **_of_environments(trained_in, config.env.id, protocol),
+        )
+        replace_file(folder / CARD, f"---\n{head}---\n\n{text}".encode())
+
+
+@contextmanager
+def _written_whole(out: Path) -> Iterator[Path]:
+    """Give a folder whose files are moved to `out` at the end: half a card would be in the way of the next.
+
+    Raises:
+        UserError: `out` can't be written.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        work = TemporaryDirectory(prefix=".card-", dir=out)
+    except OSError as error:
+        raise UserError(f"{out}: could not write the card: {error}") from error
+    with work as name:
+        yield Path(name)
+        for file in Path(name).iterdir():
+            file.rename(out / file.name)
 
 
 def _copy_policy(checkpoint: Path, out: Path) -> dict[str, Any]:

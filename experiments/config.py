@@ -120,7 +120,8 @@ class TrainArguments:
     """Train a network with PPO. Flags override the configuration file, which overrides the defaults shown.
 
     Example: entitize train --config procgen --env.id Procgen/coinrun --run runs/coinrun
-    --ppo.total-timesteps 1_000_000 (without this flag the configuration takes 25 million steps: hours).
+    --ppo.total-timesteps 1_000_000 (without this flag the configuration takes 25 million steps,
+    half an hour to some hours).
     """
 
     settings: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)

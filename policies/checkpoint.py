@@ -138,7 +138,8 @@ def read_metadata(path: str | Path) -> dict[str, Any]:
 def check_weights(
     expected: Mapping[str, Any], checkpoint: StoredCheckpoint[T], group: str = "policy"
 ) -> None:
-    """
+    """Check that a network's weights are in a checkpoint.
+
     Args:
         expected: by name a tensor, or a shape.
         group: the file of the weights, without its ending.

@@ -69,19 +69,19 @@ class PPO(OwnsOptimizer):
         venv: resets its environments in the step that ends an episode (autoreset SAME_STEP); or a
             `RolloutSource`, such as `ez.distributed.RayRollouts`.
         config: the hyper-parameters; None: the defaults.
-        run_dir: the folder for configuration, metrics and checkpoints; `train` locks it. None: nothing is
-            written.
-        resume: continue from the newest checkpoint in `run_dir`; from step 0 if the run ended before its
-            first checkpoint.
+        run_dir: the folder for configuration, metrics and checkpoints, locked by `train`; None: none.
+        resume: continue from the newest checkpoint in `run_dir`, or from step 0 if there is none yet.
         callbacks: called after every update.
         track: "wandb", "trackio" or a `Tracker`, which gets the metrics of `run_dir` too (docs/runs.md).
 
     Raises:
-        TypeError: `policy` is no module or no `Policy`, or `config` no `PPOConfig`.
+        TypeError: an argument is of another kind; `policy` must be a module and a `Policy`.
+        ValueError: policy and environments have different actions, the autoreset mode is another, there is no
+            such device or tracker, or no `run_dir` to resume or to track.
+        ModuleNotFoundError: the tracker is not installed.
         RankError: another process that trains along is gone, or its policy differs after an update.
-        FileNotFoundError, NotADirectoryError: there is no `run_dir` to resume; it is a file, or below one.
-        ValueError: policy and environments have different actions, or the autoreset mode is another.
-        FileExistsError: `run_dir` holds a run and `resume` is false.
+        FileNotFoundError, NotADirectoryError, FileExistsError: `run_dir` holds no run to resume, is a file or
+            below one, or holds a run and `resume` is false.
         RunLockedError: another process trains in `run_dir`.
         CheckpointError: the checkpoint to resume from is corrupt, foreign or missing.
     """
@@ -119,7 +119,7 @@ class PPO(OwnsOptimizer):
         self._samples: Samples | None = None  # the rollout that waits for its update
         self._rows: NDArray[np.int64] | None = None  # of all ranks: see `rows_of_rank`
         self._num_samples = 0  # of the last rollout, on all ranks
-        self._run = as_run_folder(run_dir, resume, track) if self.ranks.is_first else None
+        self._run = as_run_folder("PPO", run_dir, resume, track) if self.ranks.is_first else None
         self._saved_step: int | None = None
         if self._run is not None:
             with self._run.locked():

@@ -53,6 +53,7 @@ def write_page(
         OSError: the file can't be written.
         ValueError: the environment has neither entities nor global features, no entity type has the features
             `position`, or the first step is already larger than the page may be.
+        TypeError: the page has no form for an action space.
     """
     document = page_data(recording, title, position, max_megabytes)
     replace_file(Path(path), fill_template(title or "Entitize", document).encode())
@@ -76,10 +77,12 @@ def page_data(
     steps: list[Any] = []
     compressor, size = zlib.compressobj(), 0
     for step in recording.steps:
+        before = len(frames.urls)
         encoded = [_decision(recording.space, decision, frames) for decision in step]
         text = json.dumps(encoded, separators=(",", ":")).encode()
         size += len(compressor.compress(text)) + len(compressor.flush(zlib.Z_SYNC_FLUSH))
         if 4 / 3 * size + frames.size > max_megabytes * 1e6:  # of each 3 bytes base64 makes 4
+            del frames.urls[before:]
             break
         steps.append(encoded)
     if recording.steps and not steps:
@@ -115,7 +118,8 @@ def fill_template(title: str, document: dict[str, Any]) -> str:
 
 
 def check_has_entities(space: EntitySpace, position: tuple[str, str] | None = None) -> None:
-    """
+    """Check that there is something to show.
+
     Raises:
         ValueError: `space` has neither entities nor global features, or no type has the features `position`.
     """

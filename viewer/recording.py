@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..envs import EntityBatch, EntitySpace, EntityVectorEnv, ObservationError
+from ..envs.errors import whole_number
 from ..envs.vector.episode_counts import count_step
 from ..envs.vector.infos import inactive_lanes
 from ..policies.policy import ActingPolicy, ActResult, ExplainablePolicy, Explanation
@@ -91,13 +92,18 @@ def record_episodes(
         policy: with `explain` it also shows why it acts: RogueNet its attention and its distributions,
             baselines the latter.
         venv: is reset with `seed`. With render mode "rgb_array" its frames are kept too.
+        episodes: of each lane, at least 1.
+        max_steps: after so many steps, at least 1, the recording ends in any case.
         seed: of the environments and of the sampling.
         deterministic: take the most probable actions instead of sampling.
 
     Raises:
-        ValueError: `seed` is negative.
+        TypeError: `episodes` or `max_steps` is no whole number.
+        ValueError: one of them is below 1, or `seed` is negative.
         ObservationError: a rendered frame is no picture.
     """
+    whole_number("record_episodes: episodes", episodes)
+    whole_number("record_episodes: max_steps", max_steps)
     batch, info = venv.reset(seed=seed)  # first, as it checks the seed
     rng = np.random.default_rng(seed)
     recording = Recording(venv.single_observation_space, _lane_names(venv), policy=type(policy).__name__)
@@ -147,7 +153,7 @@ def recording_of_dataset(dataset: EntityDataset, episode: int = 0, policy: Any =
     if policy is not None:
         dataset.check_space(policy.observation_space, "policy")
     chosen = dataset.episodes[episode]
-    steps = dataset.gather(chosen.rows[~dataset.gather(chosen.rows).final])
+    steps = dataset.gather(chosen.rows[~dataset.column("final")[chosen.rows]])
     name = "" if policy is None else type(policy).__name__
     recording = Recording(dataset.space, (f"lane {chosen.lane}",), policy=name)
     for place in range(len(steps.reward)):

@@ -72,7 +72,8 @@ class KernelNetwork(FlatNetwork):
     def __init__(
         self, space: EntitySpace, settings: RogueNetConfig, checkpoint: StoredCheckpoint[NDArray[Any]]
     ) -> None:
-        """
+        """Read the parameters.
+
         Raises:
             CheckpointError: it has other parameters than such a network.
         """

@@ -17,6 +17,7 @@ import torch
 import yaml
 from entitize.cli import judge, main
 from entitize.experiments import RANDOM, OpponentsConfig, read_run_config, write_card
+from entitize.policies import CheckpointError
 from entitize.trainers import EpisodeResults
 
 RESULTS = Path(__file__).parents[2] / "experiments" / "results"
@@ -74,6 +75,22 @@ def test_a_kept_agent_gets_a_card(
     step = json.loads((out / "checkpoint.json").read_text())["step"]
     assert f"{step:,}" in card and ez.__version__ in card
     assert ("coacAI" in card.split("## Training")[0]) == ("microrts" in name)
+
+
+def test_a_card_that_fails_leaves_a_folder_that_can_be_used(
+    trained: Path, tmp_path: Path, entitize: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "card"
+
+    def fail(folder: Path) -> None:
+        raise CheckpointError("the disk is gone")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("entitize.experiments.card.load_policy", fail)
+        code, _, error = entitize("card", trained, "--out", out, "--episodes", 2)
+        assert code == 2 and "the disk is gone" in error and not any(out.iterdir())
+    code, _, error = entitize("card", trained, "--out", out, "--episodes", 2)
+    assert code == 0, error
 
 
 def test_the_folder_is_read_by_the_commands(trained: Path, tmp_path: Path, entitize: Command) -> None:

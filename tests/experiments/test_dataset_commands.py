@@ -37,6 +37,9 @@ def test_recorded_cloned_and_played_again(
     assert main(["replay", str(plays), "--kwargs", "nmines=3"]) == 1
     assert "Mine" in capsys.readouterr().out
     flags = ["--cloning.epochs", "2", "--net.d-model", "8", "--net.n-layer", "1"]
+    no_gpu = f"cuda:{torch.cuda.device_count()}"
+    assert main(["clone", str(plays), "--run", str(clone), "--cloning.device", no_gpu]) == 2
+    assert no_gpu in capsys.readouterr().err and not clone.exists()
     assert main(["clone", str(plays), "--run", str(clone), *flags]) == 0
     assert "epoch 2/2" in capsys.readouterr().out
     assert main(["eval", str(clone), "--episodes", "2"]) == 0

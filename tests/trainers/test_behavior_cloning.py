@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -130,6 +131,31 @@ def test_errors_of_values_count_in_units_of_the_variance_of_returns(scale: float
     learned, losses = trainer.demonstrations.learned, trainer.train()
     scaled = losses["losses/value_loss"] / np.var(np.ravel(returns)[learned])
     assert losses["losses/loss"] + losses["losses/log_likelihood"] == pytest.approx(0.3 * scaled, rel=1e-4)
+
+
+def test_numbers_that_a_callback_adds_are_logged(plays: Path, tmp_path: Path) -> None:
+    def count(trainer: ez.BehaviorCloning, metrics: dict[str, float]) -> None:
+        metrics["mine/epoch"] = 10 * trainer.epoch
+
+    config = ez.BehaviorCloningConfig(epochs=2, minibatch_size=512)
+    ez.BehaviorCloning(make_net(), EntityDataset(plays), config, tmp_path, callbacks=[count]).train()
+    lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["mine/epoch"] for line in lines] == [10, 20]
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "words"),
+    [
+        ({"run_dir": ""}, ValueError, ["run_dir"]),
+        ({"run_dir": 3}, TypeError, ["run_dir", 3]),
+        ({"resume": True}, ValueError, ["resume", "run_dir"]),
+    ],
+)
+def test_a_run_folder_that_is_none_is_refused(
+    options: dict[str, Any], kind: type[Exception], words: list[Any], plays: Path
+) -> None:
+    with raises(kind, "BehaviorCloning", *words):
+        ez.BehaviorCloning(make_net(), EntityDataset(plays), **options)
 
 
 def test_early_stopping_keeps_the_best_weights(plays: Path) -> None:

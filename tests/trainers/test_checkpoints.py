@@ -250,7 +250,35 @@ def with_adam(policy: Any) -> torch.optim.Optimizer:
     return torch.optim.Adam(policy.parameters(), lr=0.002)
 
 
-@pytest.mark.parametrize("own", [with_momentum, with_adam])
+class Counting(torch.optim.Optimizer):
+    """Keeps numbers beside tensors, as optimizers outside of torch do."""
+
+    def __init__(self, policy: Any, kept: Any = 1.0) -> None:
+        super().__init__(policy.parameters(), {"lr": 0.01})
+        self.kept = kept
+
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                state = self.state[parameter]
+                state["count"] = state.get("count", 0) + 1
+                state["decay"] = state.get("decay", self.kept) * 0.9
+                state["sum"] = state.get("sum", torch.zeros_like(parameter)) + parameter.grad
+                assert type(state["count"]) is int and type(state["decay"]) is float
+                with torch.no_grad():
+                    parameter -= group["lr"] * state["decay"] / state["count"] * state["sum"]
+
+
+def test_a_state_that_no_checkpoint_can_hold_is_named(toy_policy: Any, toy_venv: Any, tmp_path: Path) -> None:
+    trainer = PPO(toy_policy(), toy_venv(4), CONFIG, tmp_path)
+    trainer.optimizer = Counting(trainer.policy)
+    trainer.train(48, progress=False)
+    trainer.optimizer.state[next(iter(trainer.policy.parameters()))]["notes"] = ["a list"]
+    with raises(TypeError, "Counting", "0/notes", "list"):
+        trainer.save_checkpoint()
+
+
+@pytest.mark.parametrize("own", [with_momentum, with_adam, Counting])
 def test_an_optimizer_that_is_assigned_after_a_resume_gets_its_state(
     own: Any, toy_policy: Any, stateful_toy_venv: Any, tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ import html
 import io
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -218,6 +219,24 @@ def test_attention_of_many_entities_stays_small(count: int) -> None:
 def test_a_negative_seed_is_refused(net_for) -> None:
     with ez.make_vec("CherryPick") as venv, raises(ValueError, "seed", -1):
         record_episodes(net_for(venv), venv, seed=-1)
+
+
+@pytest.mark.parametrize("limit", ["episodes", "max_steps"])
+def test_limits_of_a_recording_are_checked(limit: str, net_for) -> None:
+    with ez.make_vec("CherryPick") as venv:
+        for wrong, kind in ((0, ValueError), ("x", TypeError)):
+            with raises(kind, limit, wrong):
+                record_episodes(net_for(venv), venv, **{limit: wrong})
+
+
+def test_pictures_of_steps_that_are_left_out_are_not_in_the_page(net_for) -> None:
+    with ez.make_vec("MineSweeper", num_envs=1) as venv:
+        recording = record_episodes(net_for(venv), venv, max_steps=20, seed=4)
+    for number, (decision,) in enumerate(recording.steps):
+        picture = np.random.default_rng(number).bytes(3000)
+        recording.steps[number] = [replace(decision, frame=b"\x89PNG" + picture)]
+    page = page_data(recording, max_megabytes=0.03)
+    assert 0 < len(page["frames"]) == len(page["steps"]) < 20
 
 
 def test_steps_beyond_the_limit_are_left_out(net_for, tmp_path: Path) -> None:

@@ -24,9 +24,9 @@ from ..callbacks import call_back, checked_callbacks
 from ..learners.optimizer import make_optimizer, place, set_learning_rate
 from ..runs.checkpoint import Checkpoint, network_metadata, read_checkpoint
 from ..runs.guard import NonFiniteError, Snapshot, check_finite
-from ..runs.run_folder import RunFolder
+from ..runs.run_folder import RunFolder, logging_metrics
 from ..runs.run_origin import note_origin
-from ..runs.run_start import network_sections
+from ..runs.run_start import as_run_folder, network_sections
 from ..runs.saved_optimizer import OPTIMIZER, OwnsOptimizer, SavedOptimizer
 from ..runs.trainer_state import check_policy, rng_of
 from ..schedule import annealed, thread_count
@@ -56,14 +56,17 @@ class BehaviorCloning(OwnsOptimizer):
         config: the hyper-parameters.
         run_dir: where to write configuration, metrics and a checkpoint per epoch; None: nowhere.
         resume: continue from the newest checkpoint in `run_dir`.
-        callbacks: called after every epoch.
+        callbacks: called after every epoch; numbers that they add to the metrics are logged.
 
     Attributes:
         demonstrations: the steps that are learned from and those held out.
         epoch: how many epochs are over; `step` counts the steps learned from.
 
     Raises:
-        TypeError: `policy` is no module or no `Policy`, or `config` no `BehaviorCloningConfig`.
+        TypeError: `policy` is no module or no `Policy`, `dataset` no `EntityDataset`, `config` no
+            `BehaviorCloningConfig`, `run_dir` no path, or a callback can't be called.
+        ValueError: torch has no such device, `run_dir` is empty, or there is nothing to resume without it.
+        FileNotFoundError, NotADirectoryError: there is no such run to resume.
         DatasetError: the dataset has other spaces, no decisions, or actions that their masks forbid.
         FileExistsError: `run_dir` holds a run and `resume` is false.
         RunLockedError: another process trains in `run_dir`.
@@ -104,7 +107,7 @@ class BehaviorCloning(OwnsOptimizer):
         self.elapsed_seconds = 0.0
         #: Of the best epoch: its number, the likelihood of held-out steps, and the weights.
         self._best: tuple[int, float, dict[str, Tensor]] | None = None
-        self._run = None if run_dir is None else RunFolder(run_dir, resume)
+        self._run = as_run_folder("BehaviorCloning", run_dir, resume)
         if self._run is not None:
             with self._run.locked():
                 self._open_run(self._run, resume)
@@ -126,6 +129,7 @@ class BehaviorCloning(OwnsOptimizer):
             TypeError, ValueError: `epochs` is no whole number of at least 1.
             CheckpointError: the restored checkpoint is of another optimizer than `optimizer`.
             MetricsError: metrics can't be written into `run_dir`.
+            RunLockedError: another process trains in `run_dir`.
             NonFiniteError: a loss, gradient or weight is NaN or infinite. After this or any other error
                 policy and optimizer are as before the epoch.
         """
@@ -148,7 +152,8 @@ class BehaviorCloning(OwnsOptimizer):
             metrics = self._run_epoch(epochs)
             if self._best is None or self._best[0] == self.epoch:
                 best_metrics = metrics
-            stops = [call_back(each, self, metrics) for each in self.callbacks]
+            with logging_metrics(self._run, self.step, metrics):
+                stops = [call_back(each, self, metrics) for each in self.callbacks]
             is_stopped = any(stops)
             if is_stopped:
                 break
@@ -205,7 +210,6 @@ class BehaviorCloning(OwnsOptimizer):
         metrics |= {"charts/epoch": float(self.epoch), "charts/SPS": len(rows) / seconds}
         metrics["time/elapsed"] = self.elapsed_seconds
         if self._run is not None:
-            self._run.log(self.step, metrics)
             self._save()
         return metrics
 

@@ -5,6 +5,7 @@ Loads without torch: actors that only play check their numbers too.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -61,10 +62,15 @@ class Snapshot:
     """Copies of a policy's weights and statistics and of its optimizer's moments."""
 
     def __init__(self, policy: Policy, optimizer: torch.optim.Optimizer) -> None:
+        import torch  # here, as Ray actors read this module without torch
+
         self._weights = {name: tensor.clone() for name, tensor in policy.state_dict().items()}
         state = optimizer.state_dict()
         moments = {
-            index: {name: value.clone() for name, value in entry.items()}
+            index: {
+                name: value.clone() if isinstance(value, torch.Tensor) else copy.deepcopy(value)
+                for name, value in entry.items()
+            }
             for index, entry in state["state"].items()
         }
         self._optimizer = {**state, "state": moments}

@@ -1,4 +1,4 @@
-"""Start or resume a run of `PPO`: its folder, `config.yaml` and newest checkpoint."""
+"""Start or resume the run of a trainer: its folder, `config.yaml` and newest checkpoint."""
 
 from __future__ import annotations
 
@@ -19,9 +19,14 @@ from .trainer_state import Trainer
 
 
 def as_run_folder(
-    run_dir: str | Path | RunFolder | None, resume: bool, track: TrackerName | Tracker | None = None
+    trainer: str,
+    run_dir: str | Path | RunFolder | None,
+    resume: bool,
+    track: TrackerName | Tracker | None = None,
 ) -> RunFolder | None:
     """Return the run folder at `run_dir`, which must exist to `resume`, with a tracker if `track` is one.
+
+    `trainer`: what errors call the caller.
 
     Raises:
         TypeError: `run_dir` is no path, or `track` no tracker.
@@ -31,18 +36,18 @@ def as_run_folder(
     """
     if run_dir is None:
         if resume:
-            raise ValueError("PPO: resume=True needs a run_dir, got None")
+            raise ValueError(f"{trainer}: resume=True needs a run_dir, got None")
         if track is not None:
-            raise ValueError(f"PPO: track={track!r} needs a run_dir, got None")
+            raise ValueError(f"{trainer}: track={track!r} needs a run_dir, got None")
         return None
     if isinstance(run_dir, RunFolder):
         if track is not None:
             run_dir.tracking = Tracking(track, run_dir.path)
         return run_dir
     if not isinstance(run_dir, str | Path):
-        raise TypeError(f"PPO: run_dir: expected a path, got {run_dir!r}")
+        raise TypeError(f"{trainer}: run_dir: expected a path, got {run_dir!r}")
     if run_dir == "":
-        raise ValueError("PPO: run_dir: expected the name of a folder, got ''. None writes no run")
+        raise ValueError(f"{trainer}: run_dir: expected the name of a folder, got ''. None writes no run")
     return RunFolder(run_dir, resume, track)
 
 

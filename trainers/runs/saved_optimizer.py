@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import torch
 from torch import Tensor
 from torch.optim import Adam, Optimizer
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 #: What Adam and AdamW, which is a subclass, keep for each parameter.
 _ADAM = {"step", "exp_avg", "exp_avg_sq"}
 _NOT_NEGATIVE = {"step", "exp_avg_sq"}
+#: Marks the name of a number that an optimizer keeps.
+_NUMBER = ".number"
 #: Key of the optimizer's class in a checkpoint's metadata.
 OPTIMIZER = "optimizer"
 
@@ -39,7 +42,7 @@ class SavedOptimizer:
 
     path: Path
     kind: str | None  # the class, "Adam" for AdamW too, or `_ASSIGNED_ADAM`; None: unknown
-    tensors: dict[str, Tensor]  # by "<index of the parameter in the module>/<name>"
+    tensors: dict[str, Tensor]  # by "<index of the parameter in the module>/<name>", see `_as_tensor`
 
     @classmethod
     def of(cls, checkpoint: Checkpoint, policy: Policy) -> SavedOptimizer:
@@ -88,7 +91,7 @@ class SavedOptimizer:
         groups = optimizer.param_groups
         places = {id(p): place for place, p in enumerate(p for group in groups for p in group["params"])}
         parameters = list(policy.parameters())
-        state: dict[int, dict[str, Tensor]] = {}
+        state: dict[int, dict[str, Any]] = {}
         for key, value in self.tensors.items():
             index, _, name = key.partition("/")
             place = places.get(id(parameters[int(index)]))
@@ -96,7 +99,8 @@ class SavedOptimizer:
                 raise CheckpointError(
                     f"{where} {key!r}: expected none, as the optimizer has no such parameter"
                 )
-            state.setdefault(place, {})[name] = value.clone()  # the optimizer works in place
+            restored = value.item() if name.endswith(_NUMBER) else value.clone()  # which it changes in place
+            state.setdefault(place, {})[name.removesuffix(_NUMBER)] = restored
         if isinstance(optimizer, Adam):
             amsgrad = [group["amsgrad"] for group in groups for _ in group["params"]]
             for place, entry in state.items():
@@ -167,17 +171,33 @@ class OwnsOptimizer(ABC):
             raise self._misfit
 
     def saved_optimizer(self) -> tuple[dict[str, Tensor], str | None]:
-        """Return the tensors of `SavedOptimizer` at this moment, and its `kind`."""
+        """Return the tensors of `SavedOptimizer` at this moment, and its `kind`.
+
+        Raises:
+            TypeError: the optimizer keeps something else than tensors and numbers.
+        """
         if self._misfit is not None and self._saved is not None:
             return self._saved.tensors, self._saved.kind
         state = self.optimizer.state
-        tensors = {
-            f"{index}/{name}": value
+        tensors = dict(
+            self._as_tensor(f"{index}/{name}", value)
             for index, parameter in enumerate(self.policy.parameters())
             for name, value in state.get(parameter, {}).items()
-        }
+        )
         kind = _kind(self.optimizer)
         return tensors, _ASSIGNED_ADAM if self._is_own and kind == "Adam" else kind
+
+    def _as_tensor(self, key: str, value: Any) -> tuple[str, Tensor]:
+        """Return the name and the tensor of a value in a checkpoint, where a number is a tensor too."""
+        if isinstance(value, Tensor):
+            return key, value
+        if not isinstance(value, bool | int | float):
+            raise TypeError(
+                f"optimizer: {type(self.optimizer).__name__} keeps {key!r}, a {type(value).__name__}: a"
+                " checkpoint can hold tensors and numbers"
+            )
+        dtype = torch.float64 if isinstance(value, float) else None
+        return f"{key}{_NUMBER}", torch.tensor(value, dtype=dtype)
 
     def learning_rates(self) -> list[float]:
         """Return the rate of each group of parameters at this moment."""

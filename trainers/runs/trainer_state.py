@@ -249,7 +249,8 @@ class _TrainerState:
 
 
 def _trainer_state(trainer: Trainer, checkpoint: Checkpoint) -> _TrainerState:
-    """
+    """Read a trainer's own state in a checkpoint.
+
     Raises:
         ValueError and others of `MALFORMED`: there is something else than a trainer writes.
     """

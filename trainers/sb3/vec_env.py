@@ -108,16 +108,21 @@ class RaggedVecEnv(VecEnv):
         return self._layout.pack(batch)
 
     def step_async(self, actions: NDArray[Any]) -> None:
-        """Take actions (M,) for the last observation.
+        """Take actions (M,) for the last observation, which `step_wait` checks.
 
         Raises:
-            ActionError: not as many numbers as there are actors; no lane moves.
+            gymnasium.error.ResetNeeded: before the first `reset`.
         """
         if self._last is None:
             raise reset_needed("RaggedVecEnv", "the first step")
         self._actions = actions
 
     def step_wait(self) -> VecEnvStepReturn:
+        """Step every lane with the actions of `step_async`.
+
+        Raises:
+            ActionError: not as many numbers as there are actors, or there was no `step_async`; no lane moves.
+        """
         before, actions = self._last, self._actions
         if before is None or actions is None:
             raise ActionError("RaggedVecEnv: step_wait() needs step_async() before it")
