@@ -37,13 +37,13 @@ class Trained:
     """The network."""
     metrics: dict[str, float]
     """Those of the last update."""
-    run: Path | None
+    run_dir: Path | None
     """The run folder, for `ez.load_agent` and `entitize eval`."""
 
     def __repr__(self) -> str:
         episodic_return = self.metrics.get("charts/episodic_return")
         shown = "" if episodic_return is None else f", return {episodic_return:.2f}"
-        return f"Trained({type(self.policy).__name__}{shown}, run={self.run})"
+        return f"Trained({type(self.policy).__name__}{shown}, run_dir={self.run_dir})"
 
 
 def train(
@@ -53,7 +53,7 @@ def train(
     actions: Mapping[str, type[Enum] | ActionSpace] | None = None,
     num_games: int = 64,
     config: PPOConfig | None = None,
-    run: str | Path | None = None,
+    run_dir: str | Path | None = None,
     network: Mapping[str, Any] | None = None,
     resume: bool = False,
     callbacks: Sequence[Callback] = (),
@@ -70,7 +70,7 @@ def train(
         entities, actions: what it declares; None for a `Program`.
         num_games: how many games run at the same time.
         config: of PPO; None: the defaults. Its seed is also that of the network's weights and of the agent.
-        run: the run folder; None: nothing is written.
+        run_dir: the run folder; None: nothing is written.
         network: options of `RogueNet`.
         resume, callbacks: see `PPO`. A resumed run needs the same options.
         progress: see `PPO.train`.
@@ -80,7 +80,7 @@ def train(
         TypeError: entities or actions are missing, or given for a `Program`; an entity or action can't be
             used (see `ez.declare`); an unknown option.
         WorkerError: a game raised, returned in the middle of an episode, or hangs; all have been ended.
-        FileExistsError: `run` holds a run already, and `resume` is false.
+        FileExistsError: `run_dir` holds a run already, and `resume` is false.
     """
     for name in options:
         if name in PPOConfig.__dataclass_fields__:
@@ -94,11 +94,11 @@ def train(
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed % 2**64)
             policy = RogueNet(venv.single_observation_space, venv.single_action_space, **(network or {}))
-        trainer = PPO(policy, venv, config, run, resume=resume, callbacks=callbacks)
+        trainer = PPO(policy, venv, config, run_dir, resume=resume, callbacks=callbacks)
         metrics = trainer.train(progress=progress)
     policy.eval()
     agent = Agent(policy, policy.observation_space, config.seed)
-    return Trained(agent, policy, metrics, None if run is None else Path(run))
+    return Trained(agent, policy, metrics, None if run_dir is None else Path(run_dir))
 
 
 def _program(

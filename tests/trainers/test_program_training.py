@@ -35,7 +35,7 @@ SMALL: dict[str, Any] = {"d_model": 16, "n_layer": 1}
 
 def test_a_game_trains_and_plays_without_a_changed_line(tmp_path: Path) -> None:
     config = ez.PPOConfig(total_timesteps=6_000, num_steps=16, minibatch_size=256, learning_rate=3e-3)
-    trained = ez.train(main, **DECLARED, num_games=16, config=config, run=tmp_path / "run", network=SMALL)
+    trained = ez.train(main, **DECLARED, num_games=16, config=config, run_dir=tmp_path / "run", network=SMALL)
     assert trained.metrics["charts/episodic_return"] > 1.5
     assert not any(thread.name.startswith("game ") for thread in threading.enumerate())
     loaded = ez.load_agent(tmp_path / "run", seed=0)
@@ -92,7 +92,7 @@ def test_entities_and_actions_come_once() -> None:
 
 def test_a_run_goes_on_in_a_second_call(tmp_path: Path) -> None:
     config = ez.PPOConfig(total_timesteps=128, num_steps=16)
-    options: dict[str, Any] = {**DECLARED, "num_games": 4, "network": SMALL, "run": tmp_path / "run"}
+    options: dict[str, Any] = {**DECLARED, "num_games": 4, "network": SMALL, "run_dir": tmp_path / "run"}
     ez.train(main, **options, config=config)
     seen: list[int] = []
     longer = ez.PPOConfig(total_timesteps=256, num_steps=16)
@@ -109,7 +109,7 @@ def test_a_run_goes_on_in_a_second_call(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("option", "hint"),
-    [("num_envs", "'num_games'"), ("run_dir", "'run'"), ("total_timesteps", "PPOConfig(total_timesteps")],
+    [("num_envs", "'num_games'"), ("run", "'run_dir'"), ("total_timesteps", "PPOConfig(total_timesteps")],
 )
 def test_an_option_of_another_function_is_told(option: str, hint: str) -> None:
     with raises(TypeError, "train:", option, hint):
