@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 #: The last parts of the names of flags that take several words: `Pairs`, `Series` and `Names`.
-_LISTS = ("kwargs", "view", "vary", "baseline", "bots", "games", "maps", "net", "nets", "variants")
+_LISTS = ("kwargs", "view", "vary", "baseline", "bots", "games", "maps", "net", "nets", "options", "variants")
 
 
 def check_at_least(flags: Any, least: int, *names: str) -> None:

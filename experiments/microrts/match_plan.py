@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -60,9 +60,9 @@ class MicroRTSEvalArguments:
     """Take the most probable action instead of sampling, as the papers do."""
     seed: int = EVALUATION_SEED
     """Seed of environments and actions."""
-    options: Pairs = field(default_factory=dict)
+    kwargs: Annotated[Pairs, tyro.conf.arg(aliases=("--options",))] = field(default_factory=dict)
     """Options of the environment that differ from training, or that are missing in the run's configuration,
-    e.g. features=planes."""
+    e.g. features=planes (--options: the flag's former name)."""
     workers: int | None = None
     """Worker processes, each with its own JVM (default: one per core); 0: play in this process."""
     checkpoint: Path | None = None
@@ -170,7 +170,7 @@ def _environment_of(run: Path | None, chosen: MicroRTSEvalArguments) -> EnvConfi
     except UserError as error:
         if chosen.map or chosen.maps:  # a run of the Python interface, say
             return plain
-        raise UserError(f"{error}\n(give --map, and with --options what the agent needs)") from error
+        raise UserError(f"{error}\n(give --map, and with --kwargs what the agent needs)") from error
     if not is_microrts(env.id) and not chosen.map and not chosen.maps:
         hint = ". For an environment of your own that plays it, give --map or --maps" if ":" in env.id else ""
         raise UserError(f"{run} was trained in {env.id}, which is not MicroRTS{hint}")
@@ -185,7 +185,7 @@ def _options_of(env: EnvConfig, chosen: MicroRTSEvalArguments) -> dict[str, Any]
     seen = {part.name for part in fields(Options)}
     trained = {name: value for name, value in env.kwargs.items() if name in seen}
     usual = {"search_iterations": None, "max_steps": chosen.max_steps}
-    return asdict(checked_options("MicroRTS", Options, {**trained, **usual, **chosen.options}))
+    return asdict(checked_options("MicroRTS", Options, {**trained, **usual, **chosen.kwargs}))
 
 
 def _check_same_options(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:

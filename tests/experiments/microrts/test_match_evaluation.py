@@ -229,7 +229,7 @@ def test_an_interrupt_leaves_what_was_finished(
         (["--random", "--bots", "rojo,rojo"], "--bots names one twice: rojo rojo"),
         (["--random", "--bots", "rojo", "--fast"], "give --bots or --fast, not both"),
         (["--random", "--games", "1"], "--games: expected at least 2, got 1"),
-        (["--random", "--options", "feature=planes"], "'feature'; did you mean 'features'?"),
+        (["--random", "--kwargs", "feature=planes"], "'feature'; did you mean 'features'?"),
         (["--random", "--max-steps", "0"], "max_steps: expected at least 1, got 0"),
         (["--random", "--workers", "-1"], "--workers: expected at least 0, got -1"),
         (["--random", "--seed", "-1"], "--seed: expected at least 0, got -1"),
@@ -263,7 +263,7 @@ def test_runs_of_other_games_are_told(entitize: Run, trained: Path, tmp_path: Pa
     assert (code, err) == (2, f"entitize: {trained} was trained in MineSweeper, which is not MicroRTS\n")
     (tmp_path / "config.yaml").write_text("policy: {}\n")
     code, _, err = entitize("eval", "microrts", tmp_path)
-    assert code == 2 and "(give --map, and with --options" in err
+    assert code == 2 and "(give --map, and with --kwargs" in err
     code, _, err = entitize("eval", "microrts", tmp_path, "--map", BOARD)
     assert (code, err) == (2, f"entitize: run {tmp_path} has written no checkpoint yet\n")
 
