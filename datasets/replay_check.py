@@ -51,6 +51,7 @@ def replay(dataset: EntityDataset, venv: EntityVectorEnv, *, tolerance: float = 
     Raises:
         DatasetError: the recording has other spaces, another number of lanes, no seed, or leaves out steps;
             its actions are a teacher's; or there are several recordings.
+        TypeError: `dataset` or `venv` is something else.
     """
     seed, rows = _seed_and_rows(dataset, venv)
     batch, _ = venv.reset(seed=seed)

@@ -275,7 +275,7 @@ class PPO(OwnsOptimizer):
 
         Raises:
             RuntimeError: there is no rollout to learn from.
-            ValueError: the rollout is of other entity types or actions than the policy's.
+            TypeError, ValueError: `samples` are no `Samples`, or of other entity types or actions.
             CheckpointError, NonFiniteError: see `train`. After these or any other error, policy and optimizer
                 are as before, and the rollout's steps do not count.
         """

@@ -64,7 +64,7 @@ class RogueNetPolicy(BasePolicy):
 
     Raises:
         TypeError: other spaces, an unknown option, or no `use_sde`, as from an algorithm that does not fit.
-        ValueError: an option that does not fit the spaces.
+        ValueError: an option that does not fit the spaces, or `use_sde=True`.
     """
 
     observation_space: PackedBatchSpace
