@@ -19,7 +19,7 @@ def main() -> None:
     options = parser.parse_args()
 
     torch.set_num_threads(1)  # more make small networks slower
-    venv = ez.sb3.make_vec("couriers:Couriers", num_envs=16)
+    venv, arena = (ez.sb3.make_vec("couriers:Couriers", num_envs=16) for _ in range(2))
     model = ez.sb3.PPO(
         venv,
         n_steps=64,
@@ -28,12 +28,13 @@ def main() -> None:
         policy_kwargs={"d_model": 32, "n_layer": 1},
         seed=1,
     )
-    before, _ = evaluate_policy(model, venv, n_eval_episodes=64, deterministic=False)
+    before, _ = evaluate_policy(model, arena, n_eval_episodes=64, deterministic=False)
     model.learn(options.steps)
-    after, _ = evaluate_policy(model, venv, n_eval_episodes=64, deterministic=False)
+    after, _ = evaluate_policy(model, arena, n_eval_episodes=64, deterministic=False)
     print(f"untrained {before:.2f}, trained {after:.2f} parcels")
     model.save(options.out)
     venv.close()
+    arena.close()
 
 
 if __name__ == "__main__":

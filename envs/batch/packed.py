@@ -91,9 +91,11 @@ class PackedLayout:
         """
         missing = [key for key in self.keys if key not in packed]
         if missing:
+            of_entities = f"{_VALUES}entities/"
+            types = [key.removeprefix(of_entities) for key in packed if str(key).startswith(of_entities)]
             raise ObservationError(
-                f"the packed batch: {missing[0]!r} is missing: expected {', '.join(self.keys)}, got"
-                f" {', '.join(packed)}"
+                f"the packed batch: {missing[0]!r} is missing: expected one with the entity types"
+                f" {list(self.space.entities)}, got types {types}"
             )
         globals_ = np.asarray(packed[_GLOBALS])
         width = len(self.space.global_features)

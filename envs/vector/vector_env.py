@@ -176,8 +176,8 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
         self._last, self._is_playing = None, False
         try:
             batch, info = self._reset(seeds, options)
-        except WorkerError:
-            self.close()
+        except WorkerError as error:
+            self._close_for(error)
             raise
         self._remember(batch)
         self._first_seed, self._is_playing = None, True
@@ -223,8 +223,8 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
         self._check_reset("render()")
         try:
             return self._render()
-        except WorkerError:
-            self.close()
+        except WorkerError as error:
+            self._close_for(error)
             raise
 
     def __enter__(self) -> Self:
@@ -242,8 +242,8 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
         except ActionError:
             self._is_playing = self.validates_in_step  # then no lane has moved
             raise
-        except WorkerError:
-            self.close()
+        except WorkerError as error:
+            self._close_for(error)
             raise
         values = vector_step_values(lambda: f"{self._where}._step", result, self.num_envs)
         self._remember(values[0])
@@ -272,6 +272,10 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
         if self.closed:
             why = f", because {self._closed_by} ended a call. Make it again" if self._closed_by else ""
             raise gymnasium.error.ClosedEnvironmentError(f"{self._where} has been closed{why}")
+
+    def _close_for(self, error: WorkerError) -> None:
+        self._closed_by = self._closed_by or type(error).__name__
+        self.close()
 
     def _check_reset(self, call: str) -> None:
         """Refuse `call` before the first reset."""

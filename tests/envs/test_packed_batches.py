@@ -150,7 +150,7 @@ def test_a_fraction_is_no_choice() -> None:
 @pytest.mark.parametrize(
     ("change", "facts"),
     [
-        ({"values/entities/Unit": None}, ("'values/entities/Unit'", "globals")),
+        ({"values/entities/Unit": None}, ("'values/entities/Unit'", "'Rock'")),
         ({"values/entities/Unit": np.zeros((0, 3), np.float32)}, ("entities/Unit: ", "0 items")),
         ({"offsets/entities/Unit": np.array([0, 1, 99])}, ("entities/Unit: ",)),
         ({"globals": np.zeros((2, 1))}, ("globals", "float32 (B, 1)", "float64 (2, 1)")),

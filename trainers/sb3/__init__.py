@@ -13,6 +13,7 @@ if importlib.util.find_spec("gym") is not None:  # Procgen installs it, and Stab
 
 from .algorithms import PPO, export_policy
 from .buffer import RaggedRolloutBuffer
+from .callbacks import SetProgressCallback
 from .extractor import RogueNetExtractor
 from .sb3_policy import RogueNetPolicy, RolloutSteps
 from .vec_env import RaggedVecEnv, make_vec, vec_env
@@ -24,6 +25,7 @@ __all__ = [
     "RogueNetExtractor",
     "RogueNetPolicy",
     "RolloutSteps",
+    "SetProgressCallback",
     "export_policy",
     "make_vec",
     "vec_env",

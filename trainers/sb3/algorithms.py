@@ -128,6 +128,8 @@ def _checked_env(env: Any) -> VecEnv:
         hint = f"; use entitize.sb3.make_vec({lanes}), without a Monitor"
     elif isinstance(inner, str):
         hint = f"; use entitize.sb3.make_vec({inner!r}, num_envs)"
+    elif callable(inner):
+        hint = f"; use entitize.sb3.make_vec({getattr(inner, '__name__', 'make_env')}, num_envs)"
     raise TypeError(f"PPO needs an environment of entitize.sb3.make_vec or vec_env, got {inner!r}{hint}")
 
 

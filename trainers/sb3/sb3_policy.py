@@ -29,6 +29,13 @@ from ...envs import (
 from ...policies.rogue_net import InputNorm, RogueNet
 from ...ragged import RaggedArray
 
+#: Options of the policies of Stable-Baselines3 that make no sense here.
+_OF_OTHER_POLICIES = {
+    *("net_arch", "activation_fn", "ortho_init", "full_std", "use_expln", "squash_output"),
+    *("features_extractor_class", "features_extractor_kwargs", "share_features_extractor"),
+    *("normalize_images", "clip_mean", "n_critics"),
+}
+
 #: Adam's ε, as in the actor-critic policies of Stable-Baselines3.
 _ADAM_EPS = 1e-5
 
@@ -51,8 +58,8 @@ class RogueNetPolicy(BasePolicy):
 
     The input statistics are updated as in `entitize.PPO`: before the first action of a fresh network by the
     observations of all environments, and after each update by its rollout. Stable-Baselines3 gives policies
-    no end-of-update hook, so statistics are updated lazily: at the next rollout, `predict`, `save` or
-    `.network`. Observations that `predict` is given never change them.
+    no end-of-update hook, so statistics are updated lazily: before the policy is next used, saved or taken
+    as `.network`. Observations that `predict` is given never change them.
 
     Args:
         observation_space, action_space: those of an `entitize.sb3.RaggedVecEnv`.
@@ -88,6 +95,11 @@ class RogueNetPolicy(BasePolicy):
                 " observations contain their masks, so use stable_baselines3.PPO (in your own code, pass"
                 " use_sde=False)."
             )
+        if foreign := sorted(_OF_OTHER_POLICIES & options.keys()):
+            raise TypeError(
+                f"RogueNetPolicy: {foreign[0]!r} is an option of Stable-Baselines3's own policies. Here stand"
+                " those of RogueNet, such as d_model and n_layer, optimizer_class and optimizer_kwargs"
+            )
         if use_sde:
             raise ValueError(
                 "use_sde: expected False, got True: RogueNet samples continuous actions with its own noise"
@@ -122,7 +134,7 @@ class RogueNetPolicy(BasePolicy):
             if not self._has_statistics():
                 self._network.update_normalization(batch)
             self._has_begun = True
-        result = self._network.act(batch, _generator(), deterministic)
+        result = self._network.act(batch, _generator(deterministic), deterministic)
         log_probs = np.zeros(len(batch), np.float32)
         for of_action in result.log_probs.values():
             log_probs += np.bincount(of_action.sequence_indices(), of_action.values, len(batch))
@@ -161,7 +173,7 @@ class RogueNetPolicy(BasePolicy):
 
     def _predict(self, observation: Mapping[str, Tensor], deterministic: bool = False) -> Tensor:  # type: ignore[override]
         """Actions (M,)."""
-        result = self._network.act(self._unpacked(observation), _generator(), deterministic)
+        result = self._network.act(self._unpacked(observation), _generator(deterministic), deterministic)
         return torch.from_numpy(self._layout.pack_actions(result.actions))
 
     def predict(  # type: ignore[override] # besides packed batches, batches and single observations
@@ -193,7 +205,7 @@ class RogueNetPolicy(BasePolicy):
                 "predict: expected an observation, got a tuple. Unpack it: `obs, info = env.reset()`."
             )
         batch, is_batch = self._read(observation)
-        actions = self._network.act(batch, _generator(), deterministic).actions
+        actions = self._network.act(batch, _generator(deterministic), deterministic).actions
         if is_batch:
             return self._layout.pack_actions(actions), state
         return {name: chosen.values for name, chosen in actions.items()}, state
@@ -290,16 +302,17 @@ class RogueNetPolicy(BasePolicy):
 
     # -- what other algorithms would ask for ----------------------------------------------------------------
 
-    @property
-    def lstm_actor(self) -> NoReturn:
-        """Unsupported: RecurrentPPO asks for it.
+    def __getattr__(self, name: str) -> Any:
+        """Return a module or a parameter.
 
         Raises:
-            TypeError: always; RogueNetPolicy has no memory.
+            AttributeError: there is none of this name; RecurrentPPO asks for `lstm_actor`.
         """
-        raise TypeError(
-            "RecurrentPPO can't train RogueNetPolicy, which has no memory; use stable_baselines3.PPO"
-        )
+        if name == "lstm_actor":
+            raise AttributeError(
+                "RecurrentPPO can't train RogueNetPolicy, which has no memory; use stable_baselines3.PPO"
+            )
+        return super().__getattr__(name)
 
     def get_distribution(self, obs: Any) -> NoReturn:
         """Unsupported: TRPO asks for it.
@@ -309,13 +322,14 @@ class RogueNetPolicy(BasePolicy):
         """
         raise TypeError(
             "TRPO needs a distribution of Stable-Baselines3, which RogueNetPolicy does not have;"
-            " use stable_baselines3.PPO or A2C"
+            " use stable_baselines3.PPO or A2C. Probabilities: policy.network.explain(batch)"
         )
 
     # -- inside ---------------------------------------------------------------------------------------------
 
     def _unpacked(self, obs: Mapping[str, Tensor]) -> EntityBatch:
-        """The batch behind the tensors of a `RaggedVecEnv`'s observation."""
+        """The batch behind the tensors of a `RaggedVecEnv`'s observation; statistics are up to date then."""
+        self._move_statistics()
         return self._layout.unpack({key: tensor.cpu().numpy() for key, tensor in obs.items()})
 
     def _raw(self, batch: EntityBatch, packed: NDArray[Any]) -> dict[str, RaggedArray]:
@@ -356,8 +370,10 @@ class RogueNetPolicy(BasePolicy):
         self._has_begun = False
 
 
-def _generator() -> np.random.Generator:
-    """Random numbers that follow from torch's generator."""
+def _generator(deterministic: bool) -> np.random.Generator:
+    """Random numbers that follow from torch's generator, which stays as it is where none are needed."""
+    if deterministic:
+        return np.random.default_rng(0)
     return np.random.default_rng(int(torch.randint(2**63 - 1, ())))
 
 

@@ -40,6 +40,13 @@ _OF_THE_STEP = {
     prefix + name for name in ("final_obs", "final_info", "inactive", "idle") for prefix in ("", "_")
 }
 
+#: Why actions may not fit: Stable-Baselines3 keeps the last observation of its own `learn`.
+_STALE = (
+    "If something else has reset or stepped these environments since the model did (evaluate_policy,"
+    " EvalCallback, another model, a learn that was interrupted), model.set_env(venv) lets it start anew."
+    " Evaluate in environments of their own"
+)
+
 #: What to write instead of arguments of Stable-Baselines3's `make_vec_env`.
 _OF_MAKE_VEC_ENV = {
     "n_envs": "num_envs",
@@ -122,13 +129,17 @@ class RaggedVecEnv(VecEnv):
 
         Raises:
             ActionError: not as many numbers as there are actors, or there was no `step_async`; no lane moves.
+            gymnasium.error.ResetNeeded: a step was interrupted.
         """
         before, actions = self._last, self._actions
         if before is None or actions is None:
             raise ActionError("RaggedVecEnv: step_wait() needs step_async() before it")
         self._actions = None
-        orders = self._layout.unpack_actions(before, actions)
-        batch, rewards, terminated, truncated, info = self.vector_env.step(orders)
+        try:
+            orders = self._layout.unpack_actions(before, actions)
+            batch, rewards, terminated, truncated, info = self.vector_env.step(orders)
+        except (ActionError, gymnasium.error.ResetNeeded) as error:
+            raise type(error)(f"{error}. {_STALE}") from None
         self._refuse_inactive_lanes(info)
         self._last = batch
         infos = self._lane_infos(info, before, terminated, truncated)
@@ -171,7 +182,8 @@ class RaggedVecEnv(VecEnv):
             raise TypeError(
                 f"lane {inactive[0]} of {type(self.vector_env).__name__} is inactive: its agent is dead or"
                 " waits for others. Stable-Baselines3 would learn from such steps as from any other. Train"
-                " with entitize.PPO, which leaves them out, or make the environment with mode='team'."
+                " with entitize.PPO, which leaves them out, or make the environment of a PettingZoo game by"
+                " entitize.from_pettingzoo with opponents= for the other agents, or with mode='team'"
             )
 
     def close(self) -> None:
@@ -239,7 +251,9 @@ class RaggedVecEnv(VecEnv):
         if envs is not None and envs[lane].has_wrapper_attr(name):
             return envs[lane].get_wrapper_attr(name)
         if not hasattr(self.vector_env, name):
-            lanes = "; an engine or another process runs its lanes" if envs is None else ", nor do its lanes"
+            lanes = ", nor do its lanes"
+            if envs is None:
+                lanes = "; an engine, another process or a game of several agents runs its lanes"
             raise AttributeError(f"{type(self.vector_env).__name__} has no attribute {name!r}{lanes}")
         return getattr(self.vector_env, name)
 
