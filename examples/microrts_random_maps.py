@@ -1,11 +1,13 @@
 """Write random maps of μRTS, alike for both players.
 
     python examples/microrts_random_maps.py maps --count 60 --seed 1
+    python examples/microrts_random_maps.py far --count 60 --seed 1 --least 16 --apart 16
 
 A network that learns on a few maps learns them by heart; here each one is new. A map has 8 to 24 columns and
 rows; one or two bases per player, each with workers and resources near it; now and then barracks and walls.
-What belongs to the upper left player comes again, turned by 180 degrees, for the other one. The files' names
-are printed; give them to `maps` of the environment.
+What belongs to the upper left player comes again, turned by 180 degrees, for the other one. `--least` and
+`--apart` leave out small maps and those on which the players begin near each other. The files' names are
+printed; give them to `maps` of the environment.
 """
 
 from __future__ import annotations
@@ -121,6 +123,18 @@ def random_map(rng: np.random.Generator) -> ElementTree.ElementTree:
     return drawing.tree()
 
 
+def is_far(tree: ElementTree.ElementTree, least: int, apart: int) -> bool:
+    """Return True if both sides have `least` cells, and `apart` steps lie between the players' bases."""
+    root = tree.getroot()
+    assert root is not None
+    units = [unit.attrib for unit in root.iter("rts.units.Unit") if unit.get("type") == "Base"]
+    mine, theirs = (
+        [(int(u["y"]), int(u["x"])) for u in units if u["player"] == player] for player in ("0", "1")
+    )
+    steps = min(abs(y - v) + abs(x - u) for y, x in mine for v, u in theirs)
+    return min(int(root.attrib["width"]), int(root.attrib["height"])) >= least and steps >= apart
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -128,13 +142,16 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--least", type=int, default=0, help="cells of the shorter side")
+    parser.add_argument("--apart", type=int, default=0, help="steps between the players' bases")
     chosen = parser.parse_args()
     rng = np.random.default_rng(chosen.seed)
     chosen.folder.mkdir(parents=True, exist_ok=True)
     for number in range(chosen.count):
-        file = chosen.folder / f"random-{chosen.seed}-{number}.xml"
-        random_map(rng).write(file)
-        print(file)
+        file, drawn = chosen.folder / f"random-{chosen.seed}-{number}.xml", random_map(rng)
+        if is_far(drawn, chosen.least, chosen.apart):
+            drawn.write(file)
+            print(file)
 
 
 if __name__ == "__main__":

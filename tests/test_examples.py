@@ -109,6 +109,13 @@ def test_random_maps_look_the_same_to_both_players(tmp_path: Path) -> None:
         assert networkx.is_connected(graph)
         walls += terrain.count("1")
     assert walls > 10
+    limits = ["--least", 14, "--apart", 12]
+    far = run("microrts_random_maps.py", tmp_path / "far", "--count", 24, "--seed", 5, *limits).split()
+    assert 0 < len(far) < 24
+    for file in map(Path, far):
+        root = ElementTree.parse(file).getroot()
+        assert min(int(root.attrib["height"]), int(root.attrib["width"])) >= 14
+        assert file.read_bytes() == (tmp_path / file.name).read_bytes()
 
 
 def test_hunting_begins_in_late_states_and_rewards_coming_near(
