@@ -288,7 +288,7 @@ def test_a_bot_that_searched_less_in_training_searches_in_full(fighter: Path, tm
     config.write_text(config.read_text().replace("  kwargs:\n", "  kwargs:\n    search_iterations: 5\n", 1))
     plan = make_plan(MicroRTSEvalArguments(tmp_path / "run"))
     assert plan.settings.options["search_iterations"] is None
-    plan = make_plan(MicroRTSEvalArguments(tmp_path / "run", options={"search_iterations": 9}))
+    plan = make_plan(MicroRTSEvalArguments(tmp_path / "run", kwargs={"search_iterations": 9}))
     assert plan.settings.options["search_iterations"] == 9
 
 
