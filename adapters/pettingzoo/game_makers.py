@@ -13,7 +13,13 @@ from .parallel_game import ParallelGame
 
 
 def game_makers(env: Any, num_envs: int | None) -> list[Any]:
-    """Return what makes each game: a function, or the game itself."""
+    """Return what makes each game: a function, or the game itself.
+
+    Raises:
+        ImportError: PettingZoo is not installed.
+        TypeError: `num_envs` is no whole number.
+        ValueError: it does not fit `env`, or `env` is an empty list.
+    """
     aec, parallel = pettingzoo_classes()
     if num_envs is not None:
         num_envs = whole_number("num_envs", num_envs)
@@ -34,7 +40,12 @@ def game_makers(env: Any, num_envs: int | None) -> list[Any]:
 
 
 def make_games(makers: Sequence[Any], first: int = 0) -> list[PettingZooGame]:
-    """Make the games, of which the first has this index; if one fails, close those made before."""
+    """Make the games, of which the first has this index; if one fails, close those made before.
+
+    Raises:
+        TypeError: one is no game.
+        ValueError: one has been made before, or has other agents or spaces than the first.
+    """
     aec, parallel = pettingzoo_classes()
     games: list[PettingZooGame] = []
     try:

@@ -31,7 +31,8 @@ def makes_games(make: Callable[..., Any], one: Callable[[], Any]) -> bool:
 
     Args:
         make: is asked, if it is a class of Gymnasium or of this library.
-        one: `make` with its options; makes one otherwise, which is closed. False if that raises.
+        one: `make` with its options; makes one otherwise, which is closed, as Gymnasium's `AsyncVectorEnv`
+            does. False if that raises: the workers report it.
     """
     from ...envs.multi_agent import MultiAgentEnv
 

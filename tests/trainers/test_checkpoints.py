@@ -182,6 +182,10 @@ def test_a_checkpoint_of_something_else_leaves_the_trainer_unchanged(
             ["optimizer state", "'0/exp_avg'"],
         ),
         (
+            lambda _, t: t["optimizer"].update({"0/count.number": torch.zeros(2)}),
+            ["optimizer state", "'0/count.number'"],
+        ),
+        (
             lambda _, t: t["optimizer"].update({"77/exp_avg": torch.zeros(1)}),
             ["'77/exp_avg'", 6],
         ),

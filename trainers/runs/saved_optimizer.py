@@ -60,11 +60,10 @@ class SavedOptimizer:
                 raise CheckpointError(
                     f"checkpoint {checkpoint.path} has {key!r:.100} for {len(parameters)} parameters"
                 )
-            wanted = () if name == "step" else tuple(parameters[int(index)].shape)
-            if name in _ADAM and value.shape != wanted:
-                raise CheckpointError(
-                    f"{where} {key!r} has shape {tuple(value.shape)}, the parameter {wanted}"
-                )
+            is_number = name.endswith(_NUMBER)
+            wanted = () if is_number or name == "step" else tuple(parameters[int(index)].shape)
+            if (is_number or name in _ADAM) and value.shape != wanted:
+                raise CheckpointError(f"{where} {key!r}: expected shape {wanted}, got {tuple(value.shape)}")
             if not value.isfinite().all() or (name in _NOT_NEGATIVE and (value < 0).any()):
                 least = ", not below 0" if name in _NOT_NEGATIVE else ""
                 raise CheckpointError(f"{where} {key!r}: expected finite numbers{least}")
