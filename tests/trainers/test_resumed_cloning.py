@@ -1,4 +1,4 @@
-"""Behaviour cloning that is stopped, resumed and asked for some epochs."""
+"""Runs of behaviour cloning: their configuration, stopped, resumed, asked for some epochs, undone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 import entitize as ez
 import pytest
 import torch
+import yaml
 from entitize.datasets import EntityDataset
+from entitize.trainers import NonFiniteError
 
 
 def make_net(seed: int = 0) -> ez.RogueNet:
@@ -68,3 +70,26 @@ def test_a_resumed_clone_goes_on_counting_its_time(plays: Path, tmp_path: Path) 
     first.train()
     again = ez.BehaviorCloning(make_net(), dataset, config, tmp_path / "run", resume=True)
     assert again.elapsed_seconds == first.elapsed_seconds > 0
+
+
+def test_the_run_of_a_clone_names_the_environment_and_its_view(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"view": {"view": "Vector", "name": "Cart"}, "max_episode_steps": 9}
+    with ez.make_vec("CartPole-v1", 2, **options) as venv:
+        ez.record(venv, None, tmp_path / "plays", episodes=8, seed=0)
+        net = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1)
+    config = ez.BehaviorCloningConfig(epochs=1)
+    ez.BehaviorCloning(net, EntityDataset(tmp_path / "plays"), config, tmp_path / "run").train()
+    env = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["env"]
+    assert env == {"id": "CartPole-v1", "kwargs": {"max_episode_steps": 9}, "view": options["view"]}
+
+
+def test_weights_that_overflow_are_an_error_and_put_back(plays: Path) -> None:
+    """A single gradient step, after which nothing is computed that could be NaN."""
+    net = make_net()
+    config = ez.BehaviorCloningConfig(learning_rate=1e39, minibatch_size=1 << 20, held_out=0, anneal_lr=False)
+    trainer = ez.BehaviorCloning(net, EntityDataset(plays), config)
+    before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+    with pytest.raises(NonFiniteError):
+        trainer.train()
+    for name, tensor in net.state_dict().items():
+        torch.testing.assert_close(tensor, before[name], rtol=0, atol=0)
