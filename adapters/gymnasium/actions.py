@@ -14,6 +14,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ...envs import ActionSpace, GlobalCategorical, GlobalContinuous, ObservationError
+from ...envs.actions.array_checks import as_float32
 from ...envs.errors import REPLACED_OBSERVATIONS
 from .entity_actions import ActionPart, Choices, entity_actions
 from .views.batches import pick
@@ -285,10 +286,13 @@ class _Several(ActionPart):
 
 class _Box(ActionPart):
     def __init__(self, space: spaces.Box, name: str, env: str) -> None:
-        low, high = space.low.astype(np.float32).ravel(), space.high.astype(np.float32).ravel()
-        if not low.size or not np.all(low < high):
+        low, high = as_float32(space.low).ravel(), as_float32(space.high).ravel()
+        fixed = np.flatnonzero(~(low < high)).tolist()
+        if not low.size or fixed:
+            which = f"number {fixed[0]} of " if fixed else ""
             raise ViewError(
-                f"{env}: action {name!r}: expected a Box with numbers to choose, low below high, got {space}"
+                f"{env}: action {name!r}: expected a Box with numbers to choose, low below high as float32,"
+                f" got {which}{space}. gymnasium.wrappers.TransformAction fills in what is fixed"
             )
         self.space, self.name = space, name
         self.whole = space.dtype is not None and space.dtype.kind in "biu"

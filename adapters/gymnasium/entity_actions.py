@@ -23,6 +23,7 @@ from ...envs import (
     ObservationError,
     SelectEntity,
 )
+from ...envs.actions.array_checks import as_float32
 from ...ragged import RaggedArray, join_rows
 from .views.per_entity import PerEntity
 from .views.scope import EntityEncoder, ViewError
@@ -76,9 +77,7 @@ def entity_actions(
     if isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary) and len(set(actions)) == 1:
         return _Choosing(declared, actions[0].per_actor(), whole, name, place, len(actions))
     if isinstance(space, spaces.Box) and space.shape:
-        low, high = (
-            bound.astype(np.float32).reshape(space.shape[0], -1) for bound in (space.low, space.high)
-        )
+        low, high = (as_float32(bound).reshape(space.shape[0], -1) for bound in (space.low, space.high))
         if (low == low[0]).all() and (high == high[0]).all():
             return _Continuous(declared, Continuous(low[0], high[0]), whole, name, place, len(low))
     raise ViewError(

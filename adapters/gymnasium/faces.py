@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Literal, NoReturn
 
 import gymnasium
@@ -22,6 +23,7 @@ from ...envs.actions.array_checks import MOST_ENTITIES
 from ...envs.errors import REPLACED_OBSERVATIONS, one_of, reset_needed
 from ...envs.returned import env_name
 from ...envs.spaces import PaddedSpace
+from .action_form import ActionForm
 from .flattening import FlatActions, flat_masks, observation_paths, padded_action, part_at, renamed_keys
 from .limits import Beyond, Limit, Limited, Nearest
 
@@ -35,8 +37,8 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
 
     Every actor of the observation needs a legal choice. By default (`illegal="error"`) a masked or missing
     choice is an `ActionError` that names the action and the actor. With `illegal="replace"` it becomes the
-    actor's first legal choice (real numbers are clipped), and `info["illegal_choices"]` counts the choices of
-    the step that were replaced. Items for which there is no actor are ignored.
+    actor's first legal choice (real numbers are clipped to their bounds), and `info["illegal_choices"]`
+    counts the choices of the step that were replaced. Items for which there is no actor are ignored.
 
     Attributes:
         entity_observation: the last observation of the entity environment, before it was converted; None
@@ -127,21 +129,24 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
 
     def _fail(self, name: str, problem: str) -> NoReturn:
         raise ActionError(
-            f"{self._name}: action {name!r}: {problem}. Choose actions that the mask allows, or pass"
-            " illegal='replace' to take the first legal choice"
+            f"{self._name}: action {name!r}: {problem}. Choose what mask and bounds allow, or pass"
+            " illegal='replace' to take the first legal choice (of numbers the nearest)"
         )
 
-    def _check_form(self, action: Any) -> None:
-        if not self.action_space.contains(action):
-            named = isinstance(self.action_space, spaces.Dict) and not isinstance(action, Mapping)
-            hint = (
-                ". For trainers that give one array use layout='padded' and flat_actions=True"
-                if named
-                else ""
-            )
-            raise ActionError(
-                f"{self._name}: action: expected one of {self.action_space}, got {action!r}{hint}"
-            )
+    @cached_property
+    def _form(self) -> ActionForm:
+        return ActionForm(self.action_space)
+
+    def _in_form(self, action: Any) -> Any:
+        """Return `action` with real numbers as float32; `_legal` checks or applies their bounds."""
+        numbers = self._form.read(action)
+        if numbers is None:
+            hint = ""
+            if isinstance(self.action_space, spaces.Dict) and not isinstance(action, Mapping):
+                hint = ". For trainers that give one array use layout='padded' and flat_actions=True"
+            got = f"{action!r}{hint}"
+            raise ActionError(f"{self._name}: action: expected one of {self.action_space}, got {got}")
+        return numbers
 
 
 class RaggedFace(GymnasiumFace):
@@ -176,7 +181,7 @@ class RaggedFace(GymnasiumFace):
 
     def _given(self, action: Any) -> dict[str, tuple[NDArray[np.int64], NDArray[Any]]]:
         assert self.entity_observation is not None
-        self._check_form(action)
+        action = self._in_form(action)
         given = {}
         for name, space in self._space.actions.items():
             rows = np.reshape(action[name], (-1, *space.item_shape))
@@ -284,7 +289,7 @@ class PaddedFace(GymnasiumFace):
         return flat_masks(self._masks)
 
     def _given(self, action: Any) -> dict[str, tuple[NDArray[np.int64], NDArray[Any]]]:
-        self._check_form(action)
+        action = self._in_form(action)
         if self._flat is not None:
             action = self._flat.split(action)
         assert self.limited is not None

@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 from ...ragged import RaggedArray
 from ..errors import check_left_out
 from .action_mask import ActionMask, stack_ragged
-from .array_checks import binary_problem, flag_space, index_space, indices_problem, keys_problem
+from .array_checks import (
+    as_float32,
+    binary_problem,
+    flag_space,
+    index_space,
+    indices_problem,
+    keys_problem,
+    real_numbers,
+)
 from .mask_reader import MaskReader
 
 #: The answer of `first_illegal` that is no place: all is legal.
@@ -259,9 +267,14 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
         Raises:
             ValueError: another shape, or no numbers of this kind; the text is half a sentence.
         """
-        what, dtype, kinds = ("numbers", np.float32, "f") if self.is_continuous else ("integers", None, "iu")
+        what, kinds = ("numbers", "f") if self.is_continuous else ("integers", "iu")
+        given = [] if given is None else given
         try:
-            items = np.array([] if given is None else given, dtype, ndmin=1)
+            items = (
+                as_float32(np.atleast_1d(real_numbers(given)))
+                if self.is_continuous
+                else np.array(given, ndmin=1)
+            )
         except (TypeError, ValueError) as error:
             raise ValueError(f"expected an array of {what}: {error}") from None
         if items.size == 0:

@@ -132,6 +132,18 @@ def real_numbers(given: ArrayLike) -> NDArray[Any]:
     raise ValueError(f"expected real numbers, got {wrong[0] if wrong else given!r}")
 
 
+def as_float32(numbers: NDArray[Any]) -> NDArray[np.float32]:
+    """Return `numbers` as float32; what lies beyond its range (3.4e38) is infinite, without a warning."""
+    with np.errstate(over="ignore"):
+        return numbers.astype(np.float32)
+
+
+def finite_words(number: Any) -> str:
+    """Words for an error about a number that float32 does not hold: NaN, infinity, or one beyond 3.4e38."""
+    expected = "a number within float32 (3.4e38)" if np.isfinite(number) else "a finite number"
+    return f"expected {expected}, got {number}"
+
+
 def real_number(given: Any) -> float:
     """Return a real number, or an array of one, as a float.
 

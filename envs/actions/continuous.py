@@ -16,8 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from .action_mask import ActionMask
 from .action_space import LEGAL, ActionSpace
-from .array_checks import random_subset, real_numbers
+from .array_checks import as_float32, finite_words, random_subset, real_numbers
 from .mask_reader import MaskReader
+
+#: The largest number of float32.
+_LARGEST = np.finfo(np.float32).max
 
 
 @dataclass
@@ -74,6 +77,8 @@ class Continuous(ActionSpace):
             raise ValueError(
                 f"low: expected numbers below high, got {self.low.tolist()} and {self.high.tolist()}"
             )
+        #: What numbers may be: without a bound as large as float32 holds, but not infinite.
+        self._least, self._most = np.maximum(self.low, -_LARGEST), np.minimum(self.high, _LARGEST)
         self.item_shape = self.low.shape
         super().__init__(None, np.float32, seed)
 
@@ -112,18 +117,20 @@ class Continuous(ActionSpace):
         return drawn.astype(np.float32).clip(self.low, self.high)  # rounding may step over a bound
 
     def first_illegal(self, items: NDArray[np.float32], part: ActionMask) -> int:
-        """NaN is illegal."""
-        legal = (items >= self.low) & (items <= self.high)
+        """NaN and infinity are illegal."""
+        legal = (items >= self._least) & (items <= self._most)
         return LEGAL if legal.all() else int(legal.all(1).argmin())
 
     def explain(self, item: Any, part: ActionMask, row: int, entity: Callable[[int], str]) -> str:
-        k = int(np.argmin((item >= self.low) & (item <= self.high)))
+        k = int(np.argmin((item >= self._least) & (item <= self._most)))
+        if not np.isfinite(item[k]):
+            return f"number {k}: {finite_words(item[k])}"
         return f"number {k}: expected {self.low[k]} to {self.high[k]}, got {item[k]}"
 
     def replace_illegal(
         self, items: NDArray[np.float32], part: ActionMask
     ) -> tuple[NDArray[np.float32], int]:
-        clipped = items.clip(self.low, self.high)
+        clipped = items.clip(self._least, self._most)
         return clipped, int((clipped != items).any(1).sum())
 
     def nonexistent(self, num_entities: int) -> NDArray[np.float32]:
@@ -171,8 +178,7 @@ def _bound(name: str, given: ArrayLike) -> NDArray[np.float32]:
             raise ValueError
     except ValueError:
         raise TypeError(f"{name}: expected a number or a vector of numbers, got {given!r}") from None
-    with np.errstate(over="ignore"):
-        return np.atleast_1d(numbers.astype(np.float32))
+    return np.atleast_1d(as_float32(numbers))
 
 
 class GlobalContinuous(Continuous):

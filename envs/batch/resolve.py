@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...ragged import RaggedArray
 from ..actions.action_mask import ActionMask
-from ..actions.array_checks import real_numbers
+from ..actions.array_checks import as_float32, finite_words, real_numbers
 from ..actions.kinds import Action, Mask
 from ..actions.mask_reader import MaskReader
 from ..errors import ObservationError
@@ -147,9 +147,10 @@ class Resolver:
         if given is None:
             return np.zeros((0, len(features)), np.float32)
         try:
-            rows = real_numbers(given).astype(np.float32)
-        except (TypeError, ValueError, RuntimeWarning) as error:  # a warning of overflow may be an error
+            numbers = real_numbers(given)
+        except (TypeError, ValueError) as error:
             self._fail(f"entity type {name!r}: expected an array of numbers (n, {len(features)}): {error}")
+        rows = as_float32(numbers)
         if rows.shape == (0,):
             return rows.reshape(0, len(features))
         if rows.ndim != 2 or rows.shape[1] != len(features):
@@ -161,16 +162,17 @@ class Resolver:
             entity, feature = np.argwhere(~np.isfinite(rows))[0]
             self._fail(
                 f"entity type {name!r}: feature {features[feature]!r} of entity {entity}"
-                f": expected a finite number, got {rows[entity, feature]}"
+                f": {finite_words(numbers[entity, feature])}"
             )
         return rows
 
     def _globals(self, given: ArrayLike) -> NDArray[np.float32]:
         features = self.space.global_features
         try:
-            values = real_numbers(given).astype(np.float32)
-        except (TypeError, ValueError, RuntimeWarning) as error:
+            numbers = real_numbers(given)
+        except (TypeError, ValueError) as error:
             self._fail(f"globals: expected an array of numbers ({len(features)},): {error}")
+        values = as_float32(numbers)
         if values.shape != (len(features),):
             self._fail(
                 f"globals: expected shape ({len(features)},)"
@@ -178,7 +180,7 @@ class Resolver:
             )
         if not all_finite(values):
             bad = np.flatnonzero(~np.isfinite(values))[0]
-            self._fail(f"global feature {features[bad]!r}: expected a finite number, got {values[bad]}")
+            self._fail(f"global feature {features[bad]!r}: {finite_words(numbers[bad])}")
         return values
 
     def _check_parts(self, observation: Observation) -> None:

@@ -15,6 +15,7 @@ from entitize.envs import (
     GlobalContinuousMask,
     ListVectorEnv,
     Observation,
+    ObservationError,
     PaddedLayout,
     ProcessVectorEnv,
     batch_observations,
@@ -178,6 +179,50 @@ def test_an_environment_gets_the_numbers_of_its_actors():
         env.step({"push": np.zeros(3)})
     with raises(ActionError, "action 'steer'", 1):
         env.step({"steer": np.zeros((1, 1))})
+
+
+class Spring(EntityEnv):
+    """Any force may be given."""
+
+    observation_space = EntitySpace(
+        {}, EntityActionSpace({"force": GlobalContinuous(-np.inf, np.inf)}), ["x"]
+    )
+    action_space = observation_space.actions
+    x = 0.0
+
+    def _reset(self, options: dict[str, Any]) -> Observation:
+        return Observation({}, globals=[self.x], actions={"force": GlobalContinuousMask()})
+
+    def _step(self, actions: dict[str, Any]) -> Any:
+        self.x = float(actions["force"].values[0])
+        return self._reset({}), self.x, False, False, {}
+
+
+@pytest.mark.parametrize(
+    ("force", "fact"),
+    [(np.inf, "inf"), (-np.inf, "-inf"), (np.nan, "nan"), (1e39, "number"), ("0.5", "0.5"), (0.5j, "0.5j")],
+)
+def test_without_bounds_only_finite_real_numbers_are_legal(force: Any, fact: str) -> None:
+    env = Spring()
+    env.reset(seed=0)
+    with raises(ActionError, "action 'force'", fact):
+        env.step({"force": [force]})
+    assert env.step({"force": [-3e38]})[1] == pytest.approx(-3e38)
+    batch = batch_observations(env.observation_space, [env.reset()[0]])
+    if isinstance(force, float) and not np.isfinite(force):
+        given = RaggedArray(np.array([[force]], np.float32), [0, 1])
+        with raises(ActionError, "action 'force'", "number 0", fact):
+            validate_actions(env.observation_space, batch, {"force": given})
+
+
+def test_numbers_that_float32_does_not_hold_are_named() -> None:
+    env = Spring()
+    env.x = 1e300
+    with raises(ObservationError, "global feature 'x'", "float32", "1e+300"):
+        env.reset(seed=0)
+    env.x = np.inf
+    with raises(ObservationError, "global feature 'x'", "finite number", "inf"):
+        env.reset(seed=0)
 
 
 def test_such_an_environment_conforms_alone_and_in_numbers():

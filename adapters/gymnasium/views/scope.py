@@ -20,6 +20,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ....envs import ObservationError
+from ....envs.actions.array_checks import as_float32, finite_words
 from ....ragged import RaggedArray
 
 #: The spaces whose samples are plain arrays (or numbers), so that a batch of them is one array.
@@ -162,13 +163,12 @@ class Scope:
                 f"{self.place}: expected an array of shape {shape[1:]}, got {array.shape[1:]}"
             )
         if array.dtype.kind == "f":
-            with np.errstate(over="ignore"):
-                finite = np.isfinite(array.astype(np.float32, copy=False))
+            finite = np.isfinite(as_float32(array))
             if not finite.all():
                 where = np.argwhere(~finite)[0]
                 raise ObservationError(
-                    f"{self.place}: expected finite numbers, got {array[tuple(where)]} at"
-                    f" {where[1:].tolist()} of lane {where[0]}"
+                    f"{self.place}: {finite_words(array[tuple(where)])} at {where[1:].tolist()} of lane"
+                    f" {where[0]}"
                 )
         return array
 
