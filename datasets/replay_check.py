@@ -98,7 +98,8 @@ def _seed_and_rows(dataset: EntityDataset, venv: EntityVectorEnv) -> tuple[int, 
     num_steps, rest = divmod(len(rows), venv.num_envs)
     if rest or not np.array_equal(dataset.column("lane")[rows], np.tile(np.arange(venv.num_envs), num_steps)):
         raise DatasetError(
-            f"{dataset.path}: steps of some lanes were left out: record a number of steps instead of episodes"
+            f"{dataset.path}: steps of some lanes were left out: record steps= (--steps) instead of"
+            " episodes= (--episodes)"
         )
     return seed, rows.reshape(num_steps, venv.num_envs)
 

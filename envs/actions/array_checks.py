@@ -140,7 +140,7 @@ def as_float32(numbers: NDArray[Any]) -> NDArray[np.float32]:
 
 def finite_words(number: Any) -> str:
     """Words for an error about a number that float32 does not hold: NaN, infinity, or one beyond 3.4e38."""
-    expected = "a number within float32 (3.4e38)" if np.isfinite(number) else "a finite number"
+    expected = "a number finite as float32 (below 3.4e38)" if np.isfinite(number) else "a finite number"
     return f"expected {expected}, got {number}"
 
 
