@@ -79,8 +79,9 @@ export class Agent {
     if (this.#ended) return Promise.reject(this.#ended);
     if (this.#waiting) return Promise.reject(new AgentError("expected one question at a time, got a second one"));
     return new Promise((resolve, reject) => {
+      const text = JSON.stringify(message); // throws for what JSON can't hold, before anything is waited for
       this.#waiting = { expected, resolve, reject };
-      this.#socket.send(JSON.stringify(message));
+      this.#socket.send(text);
     });
   }
 
