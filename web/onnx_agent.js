@@ -8,7 +8,7 @@ import * as ort from "./vendor/ort.wasm.min.mjs";
 
 ort.env.wasm.numThreads = 1;
 
-/** Decides as `Agent` of entitize.js does, without a connection. Knows discrete actions of entities. */
+/** Decides as `Agent` of entitize.js does, without a connection. Knows `Categorical` actions of entities. */
 export class OnnxAgent {
   /** Read `${path}.onnx` and `${path}.json`; `random`: numbers in [0, 1) to draw actions from. */
   static async load(path, random = Math.random) {

@@ -163,7 +163,7 @@ class Scope:
                 f"{self.place}: expected an array of shape {shape[1:]}, got {array.shape[1:]}"
             )
         if array.dtype.kind == "f":
-            finite = np.isfinite(as_float32(array))
+            finite = np.isfinite(array if array.dtype == np.float32 else as_float32(array))
             if not finite.all():
                 where = np.argwhere(~finite)[0]
                 raise ObservationError(
