@@ -128,9 +128,12 @@ class Lane:
         self.error: BaseException | None = None
         self._exchange = exchange
         self._report = Report()
-        self._answers: SimpleQueue[Answer | None] = SimpleQueue()  # None: the game is to stop
+        self._answers: SimpleQueue[Answer | GameStopped | None] = SimpleQueue()
         self._is_stopped = False
         self._is_asking = False
+        self._is_in_episode = False  # whether the running episode has had a question
+        self._is_first = False  # whether the question is the first of its episode
+        self._is_skipping = False  # whether nobody watches the rest of the running episode
 
     # -- what a game calls ----------------------------------------------------------------------------------
 
@@ -140,8 +143,11 @@ class Lane:
             self.answered_at = time.monotonic()
             self._set_pending(True)
 
-    def ask(self, question: ResolvedObservation, reward: float) -> Answer:
+    def ask(self, question: ResolvedObservation, reward: float) -> Answer | None:
         """Hand in a question with the reward since the last one; wait for its answer.
+
+        Returns:
+            the answer; None: any will do, as nobody watches the rest of the episode (see `skip`).
 
         Raises:
             GameStopped: there will be none.
@@ -153,6 +159,10 @@ class Lane:
                 raise RuntimeError(
                     f"{self.name}: expected one question at a time, got one of a second thread"
                 )
+            self._is_first, self._is_in_episode = not self._is_in_episode, True
+            if self._is_skipping and not self._is_first:
+                return None
+            self._is_skipping = False
             self._is_asking = True
             self.question = question
             self._report.reward += reward
@@ -161,8 +171,8 @@ class Lane:
             self._exchange.notify()
         answer = self._answers.get()
         self._is_asking = False
-        if answer is None:
-            raise GameStopped
+        if isinstance(answer, GameStopped):
+            raise answer
         return answer
 
     def end(self, reward: float, is_truncated: bool, final: ResolvedObservation | None) -> None:
@@ -173,6 +183,9 @@ class Lane:
         """
         with self._exchange.changed:
             self._check_going()
+            self._is_in_episode = False
+            if self._is_skipping:
+                return
             report = self._report
             report.reward += reward
             report.is_over, report.is_truncated, report.final = True, is_truncated, final
@@ -213,12 +226,31 @@ class Lane:
         self._exchange.asked -= 1
         self._set_pending(True)
 
-    def answer(self, actions: Answer) -> None:
-        """Give the game the answer to its question; it continues."""
+    def answer(self, actions: Answer | None) -> None:
+        """Give the game the answer to its question; it continues. None: any will do."""
         self._answers.put(actions)
+
+    def skip(self) -> bool:
+        """Leave out the rest of the running episode; the next one is reported. The caller holds the lock.
+
+        Steps do not wait for the game until then. An episode whose first question waits is not left out.
+
+        Returns:
+            whether a question waits that `answer` must answer afterwards.
+        """
+        self._report = Report()
+        if not self._is_in_episode or (self.question is not None and self._is_first):
+            return False
+        self._is_skipping = True
+        self._set_pending(False)
+        waits = self.question is not None
+        if waits:
+            self.question = None
+            self._exchange.asked -= 1
+        return waits
 
     def stop(self) -> None:
         """Let the game's present or next call raise `GameStopped`."""
         with self._exchange.changed:
             self._is_stopped = True
-        self._answers.put(None)
+        self._answers.put(GameStopped())

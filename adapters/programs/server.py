@@ -89,7 +89,14 @@ class ListeningVectorEnv(QuestionVectorEnv):
         listener.open(self._lanes, self._exchange)
 
     def _reset(self, seeds: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
-        """Begin with the questions at hand: games can't be made to start over."""
+        """Begin with episodes that begin: games can't be made to start over.
+
+        Games in mid-episode get legal actions, drawn uniformly; their lanes are inactive until the next one.
+        """
+        with self._exchange.changed:
+            waiting = [lane for lane in self._lanes if lane.skip()]
+        for lane in waiting:
+            lane.answer(None)
         reports = self._reports()
         return self._batch([report.question for report in reports]), self._info(reports)
 

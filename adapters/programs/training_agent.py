@@ -10,11 +10,13 @@ import numpy as np
 
 from ...envs.actions import Action, EntityActionSpace
 from ...envs.actions.array_checks import real_number
+from ...envs.batch.batch_actions import sample_actions
+from ...envs.batch.entity_batch import batch_observations
 from ...envs.batch.resolve import Observation, ResolvedObservation, Resolver
 from ...envs.decisions import decide_member, decide_members
 from ...envs.errors import ObservationError
 from ...envs.spaces import EntitySpace
-from .lane import Lane
+from .lane import Answer, Lane
 
 _Choice = TypeVar("_Choice", bound=Enum)
 
@@ -121,7 +123,14 @@ class TrainingAgent:
         reward = earned if self.is_playing else 0.0  # what comes before the first decision is no reward
         self.is_playing = True
         self.questions += 1
-        return self._resolver.dispatch(resolved, self._lane.ask(resolved, reward))
+        answer = self._lane.ask(resolved, reward)
+        return self._resolver.dispatch(resolved, self._any_answer(resolved) if answer is None else answer)
+
+    def _any_answer(self, asked: ResolvedObservation) -> Answer:
+        """Return legal actions that are drawn uniformly."""
+        space = self.observation_space
+        batch = batch_observations(space, [asked.plain(space)])
+        return {name: a.values for name, a in sample_actions(space.actions, batch, self.rng).items()}
 
     def _check_visible(self, resolved: ResolvedObservation) -> None:
         """Refuse actors and actees that are hidden: no network could compute their choices."""

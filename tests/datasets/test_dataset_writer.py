@@ -218,13 +218,13 @@ class Steer(ez.EntityEnv):
         return self._reset({}), 0.0, False, False, {}
 
 
-def test_an_infinite_action_that_is_legal_costs_no_earlier_step(tmp_path: Path) -> None:
+def test_an_infinite_action_costs_no_earlier_step(tmp_path: Path) -> None:
     numbers = iter([0.5, -3.0, np.inf])
 
     def play(batch: ez.EntityBatch, rng: np.random.Generator) -> dict[str, RaggedArray]:
         return {"Steer": RaggedArray.from_lengths(np.float32([[next(numbers)]]), [1])}
 
-    with raises(ValueError, "'choices/Steer'", "inf"):
+    with raises(ValueError, "'Steer'", "inf"):
         ez.record(ez.vector.ListVectorEnv([Steer]), play, tmp_path / "plays", steps=3)
     dataset = EntityDataset(tmp_path / "plays")
     assert dataset.gather([0, 1]).actions["Steer"].values.tolist() == [[0.5], [-3.0]]

@@ -94,6 +94,36 @@ def test_a_lost_connection_truncates_its_episode_and_may_come_back() -> None:
         assert trainer.total(2) >= 1
 
 
+def test_evaluations_and_recordings_begin_with_whole_episodes(tmp_path: Path) -> None:
+    lengths = {0: 25, 1: 10}
+
+    def main() -> None:
+        with suppress(client.AgentError, ConnectionClosed), client.Agent.connect(url, SPACES) as agent:
+            while True:
+                for step in range(lengths[agent.lane]):
+                    agent.act({"Cat": [[step]]}, {"move": {"actors": [0]}}, score=step)
+                agent.game_over(score=lengths[agent.lane])
+
+    with ListeningVectorEnv("127.0.0.1:0", 2, SPACE) as venv:
+        url = f"ws://{venv.address}"
+        games = [threading.Thread(target=main) for _ in lengths]
+        for game in games:
+            game.start()
+        player = ez.evaluation.RandomActor(SPACE.actions)
+        for _ in range(3):
+            results = ez.evaluate(player, venv, episodes=6)
+            assert results.lengths.tolist() == [25, 25, 25, 10, 10, 10]
+            assert results.returns.tolist() == results.lengths.tolist()
+        ez.record(venv, player, tmp_path / "plays", episodes=4)
+    for game in games:
+        game.join()
+    plays = ez.datasets.EntityDataset(tmp_path / "plays")
+    kept = [plays.gather(episode.rows) for episode in plays.episodes if episode.is_complete]
+    assert sorted(int(part.reward.sum()) for part in kept) == [10, 10, 25, 25]
+    for part in kept:
+        assert part.observations.entities["Cat"].values[0, 0] == 0, "it begins with the first question"
+
+
 def test_there_are_as_many_games_as_lanes() -> None:
     with training(num_envs=1) as trainer, hello(trainer) as game:
         ask(game)
