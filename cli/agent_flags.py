@@ -17,6 +17,7 @@ from ..experiments import (
     load_network,
     read_agent_config,
 )
+from ..experiments.environments import LISTEN
 from ..policies import ActingPolicy
 from ..trainers import RandomActor
 
@@ -54,11 +55,17 @@ class AgentFlags:
         return read_agent_config(self.run, self.env)
 
     def read(self) -> tuple[TrainConfig, EvalConfig]:
-        """Return the run's configuration, and its evaluation as these flags change it."""
+        """Return the run's configuration, and its evaluation as these flags change it.
+
+        In no more lanes than training had, where other programs must bring the games.
+        """
         config = self.config()
+        settings = config.eval
+        if config.env.id == LISTEN:
+            settings = replace(settings, num_envs=min(settings.num_envs, config.env.num_envs))
         seed = config.eval.seed if self.seed is None else self.seed
         is_deterministic = config.eval.deterministic or self.deterministic
-        return config, replace(config.eval, seed=seed, deterministic=is_deterministic)
+        return config, replace(settings, seed=seed, deterministic=is_deterministic)
 
     def load(self, venv: EntityVectorEnv, is_random: bool = False) -> ActingPolicy:
         """Return the agent for `venv`, or the random policy.

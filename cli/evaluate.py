@@ -52,6 +52,8 @@ class EvalArguments(AgentFlags):
 
     episodes: int | None = None
     """Episodes to play (default: the number in the run's configuration)."""
+    num_envs: int | None = None
+    """Lanes to play in (default: the number in the run's configuration)."""
     random: bool = False
     """Compare with the random policy."""
     against: tuple[Path, ...] = ()
@@ -66,7 +68,7 @@ class EvalArguments(AgentFlags):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_at_least(self, 1, "episodes")
+        check_at_least(self, 1, "episodes", "num_envs")
         check_series(self.vary)
 
     def agents(self, venv: EntityVectorEnv) -> dict[str, ActingPolicy]:
@@ -99,14 +101,15 @@ def main(arguments: Sequence[str]) -> None:
         return
     chosen = parse(EvalArguments, "eval", arguments)
     config, settings = chosen.read()
-    settings = replace(settings, episodes=chosen.episodes or settings.episodes)
+    lanes = chosen.num_envs or settings.num_envs
+    settings = replace(settings, episodes=chosen.episodes or settings.episodes, num_envs=lanes)
     rows: list[TableRow] = []
     told: list[str] = []  # about the levels of each setting
     with thread_count(config.ppo.num_threads):
         for setting in settings_of(chosen.vary or settings.vary):
             evaluation = settings
-            if chosen.against:  # whole games, as many as in training
-                num_envs = config.env.num_envs
+            if chosen.against:  # whole games, by default as many as in training
+                num_envs = chosen.num_envs or config.env.num_envs
                 evaluation = replace(settings, num_envs=num_envs, episodes=max(num_envs, settings.episodes))
             env, levels = evaluation_env(config.env, evaluation, chosen.levels, {**chosen.kwargs, **setting})
             with make_whole_games(env, config.env) as venv:

@@ -27,12 +27,10 @@ from ..experiments import (
     with_flags_over_file,
 )
 from ..experiments.arguments import peek
+from ..experiments.environments import LISTEN
 from ..experiments.errors import user_errors
 from ..trainers import RankError, RunLockedError
 from ..trainers.stopping import stop_on_signals
-
-#: The environment of `--listen`.
-LISTEN = "entitize.adapters.programs:listen"
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -91,6 +91,8 @@ def settings_of(series: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(series, values, strict=True)) for values in zip(*series.values(), strict=True)]
 
 
+#: The environment of `entitize train --listen`.
+LISTEN = "entitize.adapters.programs:listen"
 _NAMESPACE, _GYMNASIUM_ID = "MicroRTS/", "MicroRTS-v0"
 #: The map of the Gymnasium id, where none is named.
 _DEFAULT_MAP = "basesWorkers8x8"

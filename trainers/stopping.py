@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
+from ..envs.waiting import allow_waiting, interrupt_waiting
+
 _NOTICE = "\nstopping after the update at hand; Ctrl-C again ends at once\n"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 #: The handlers of a program that has none of its own.
@@ -20,6 +22,7 @@ _DEFAULTS = (signal.default_int_handler, signal.SIG_DFL)
 def stop_on_signals(stop: threading.Event) -> Iterator[None]:
     """Set `stop` at the first SIGINT or SIGTERM; raise KeyboardInterrupt at the second.
 
+    Where no game is connected that could end the update at hand, the first one raises `NoGameInterrupt`.
     Outside of the main thread, where Python handles no signals, nothing changes.
     """
     with _handled(_SIGNALS, stop, []):
@@ -53,6 +56,7 @@ def _handled(numbers: Iterable[signal.Signals], stop: threading.Event, received:
             raise KeyboardInterrupt
         stop.set()
         received.append(number)
+        interrupt_waiting()  # where no game is connected, the update at hand may never end
         with suppress(OSError):  # Ctrl-C also ends a reader of our output, as in `2>&1 | tee log`
             os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, _NOTICE.encode())
 
@@ -60,5 +64,6 @@ def _handled(numbers: Iterable[signal.Signals], stop: threading.Event, received:
     try:
         yield
     finally:
+        allow_waiting()
         for number, handler in before.items():
             signal.signal(number, handler)

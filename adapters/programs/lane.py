@@ -16,6 +16,7 @@ import gymnasium
 from numpy.typing import NDArray
 
 from ...envs.batch.resolve import ResolvedObservation
+from ...envs.waiting import waiting_for_games
 
 #: The actions of one step, by name (A, …).
 Answer = Mapping[str, NDArray[Any]]
@@ -85,7 +86,8 @@ class Exchange:
                     ]
                     if hanging:
                         return hanging
-                self.changed.wait(min(ends, default=None))
+                with waiting_for_games(lambda: not self.asked and not self.pending):
+                    self.changed.wait(min(ends, default=None))
             if self.ended is not None:
                 raise self.ended
         return []
@@ -202,7 +204,7 @@ class Lane:
         """Leave the lane, between questions: steps no longer wait for the game."""
         with self._exchange.changed:
             self._set_pending(False)
-            self._exchange.notify()
+            self._exchange.changed.notify()  # also where a step can't continue: there may be no game left
 
     def _check_going(self) -> None:
         if self._is_stopped:

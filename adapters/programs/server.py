@@ -22,6 +22,7 @@ from websockets.sync.server import Server, ServerConnection, serve
 from ...envs.batch.entity_batch import EntityBatch
 from ...envs.errors import WorkerError, whole_number
 from ...envs.spaces import EntitySpace
+from ...envs.waiting import waiting_for_games
 from . import protocol
 from .lane import Exchange, GameStopped, Lane
 from .protocol import Limits, ProtocolError
@@ -178,7 +179,8 @@ class Listener:
                 "listening on ws://%s: the first game that connects declares the spaces", self.address
             )
         while self._space is None:
-            self._declared.wait(0.5)
+            with waiting_for_games():
+                self._declared.wait(0.5)
             if self._has_ended:
                 raise self._end()
         return self._space

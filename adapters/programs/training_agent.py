@@ -107,7 +107,7 @@ class TrainingAgent:
         if self._given is None and not truncated:
             raise ObservationError(
                 f"{self._resolver.env_name}: game_over: expected a score or a reward in the episode, got"
-                " neither. Write ez.Obs(..., score=...) or agent.game_over(score=...)"
+                " neither. Give one with an observation or with game_over"
             )
         self._lane.end(earned, truncated, final)
         self.is_playing = False

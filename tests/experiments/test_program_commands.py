@@ -20,6 +20,7 @@ from entitize.adapters.programs import ListeningVectorEnv
 from entitize.cli import decide
 from entitize.envs import CategoricalMask
 from entitize.experiments import read_run_config
+from entitize.trainers import checkpoint_paths, step_of
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
@@ -139,6 +140,9 @@ def test_a_game_that_connects_is_trained_and_served(
     assert config.env.kwargs == {"address": address} and "secret" not in (run / "config.yaml").read_text()
     assert ez.load_agent(run).observation_space.entities == {"Cat": ("x",), "Mouse": ("x",)}
 
+    code, out, err = eval_with(2, address, lambda: entitize("eval", run, "--episodes", 8, "--num-envs", 2))
+    assert code == 0 and "5.00" in out, err
+
     agent = ez.load_agent(run, seed=0)
     served: list[str] = []
     with ListeningVectorEnv("127.0.0.1:0", 2, agent.observation_space, token="secret") as venv:
@@ -147,6 +151,53 @@ def test_a_game_that_connects_is_trained_and_served(
         decide(agent, venv, is_over=lambda: len(served) > 30)
     game.join()
     assert served.count("act") >= 30
+
+
+def eval_with(count: int, address: str, command: Callable[[], tuple[int, str, str]]) -> tuple[int, str, str]:
+    """Run a command while `count` games connect to `address`."""
+    games = [threading.Thread(target=connected, args=(address, [], "secret")) for _ in range(count)]
+    for game in games:
+        game.start()
+    result = command()
+    for game in games:
+        game.join()
+    return result
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_trainer_without_games_ends_at_the_first_signal(
+    tmp_path: Path, address: str, number: signal.Signals
+) -> None:
+    run = tmp_path / "run"
+    command = [sys.executable, "-m", "entitize", "train", "--listen", address, "--run", str(run)]
+    command += [*map(str, SMALL), "--env.num-envs", "1", "--ppo.total-timesteps", "1000000"]
+    with started(command) as trainer:
+        assert trainer.stderr is not None and address in trainer.stderr.readline()
+        trainer.send_signal(number)
+        trainer.communicate(timeout=PATIENCE)
+    assert trainer.returncode == 130 and not checkpoint_paths(run / "checkpoints")
+
+
+@pytest.mark.parametrize("leaves_first", [True, False])
+def test_a_trainer_whose_games_have_left_saves_what_it_has_learned(
+    tmp_path: Path, address: str, leaves_first: bool
+) -> None:
+    run = tmp_path / "run"
+    command = [sys.executable, "-m", "entitize", "train", "--listen", address, "--run", str(run)]
+    command += [*map(str, SMALL), "--env.num-envs", "1", "--ppo.total-timesteps", "1000000"]
+    with started(command) as trainer:
+        assert trainer.stderr is not None and address in trainer.stderr.readline()
+        game = client.Agent.connect(f"ws://{address}", SPACES)
+        for step in range(20):  # two updates of 8 steps, and a part of the third
+            game.act({"Cat": [[0.5]]}, {"move": {"actors": [0]}}, score=step)
+        if leaves_first:
+            game.close()
+            time.sleep(0.5)
+        trainer.send_signal(signal.SIGTERM)
+        game.close()
+        trainer.communicate(timeout=PATIENCE)
+    assert trainer.returncode == 130
+    assert step_of(checkpoint_paths(run / "checkpoints")[-1]) == 16
 
 
 @pytest.mark.parametrize("flags", [[], ["--deterministic"]])

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import EntityBatch
+from ...envs.waiting import NoGameInterrupt
 from ...policies import Policy, checkpoint_paths
 
 if TYPE_CHECKING:
@@ -47,12 +48,12 @@ def naming_update(update: int, step: int, run: RunFolder | None) -> Iterator[Non
 def saving_on_error(save: Callable[[], object]) -> Iterator[None]:
     """Call `save` where an error ends the block: the policy is that of the last update.
 
-    So does SystemExit, which rich raises where the reader of the output, such as `tee`, has ended. The error
-    is raised again, even if saving fails.
+    So do SystemExit, which rich raises where the reader of the output, such as `tee`, has ended, and
+    `NoGameInterrupt`. The error is raised again, even if saving fails.
     """
     try:
         yield
-    except (Exception, SystemExit):
+    except (Exception, SystemExit, NoGameInterrupt):
         with suppress(Exception):
             save()
         raise
