@@ -191,6 +191,8 @@ def make_whole_games(env: EnvConfig, trained: EnvConfig, **extra: Any) -> Entity
 
 def _lanes_of_a_game(env: EnvConfig) -> int:
     """Return the number of lanes that meet in the first game; 1 where that can't be found out."""
+    if env.id == LISTEN:  # to make it would wait for games
+        return int(env.kwargs.get("players", 1))
     try:
         with make_environments(env) as venv:
             games = venv.lane_games

@@ -23,18 +23,19 @@ export class Agent {
    *
    * `spaces`: what the game asks; a trainer without spaces takes them from its first game.
    * `token`: the trainer's, if it has one.
+   * `game`, `player`: the name of the game, and 0, 1, …, where several players of a game are trained.
    */
-  static async connect(url, { spaces, token } = {}) {
+  static async connect(url, { spaces, token, game, player } = {}) {
     const socket = new WebSocket(url);
     await new Promise((resolve, reject) => {
       socket.onopen = resolve;
       socket.onerror = () => reject(new AgentError(`expected a trainer at ${url}, got no connection`));
     });
     const agent = new Agent(socket);
-    const hello = await agent.#ask("hello", { type: "hello", protocol: PROTOCOL, spaces, token });
+    const hello = await agent.#ask("hello", { type: "hello", protocol: PROTOCOL, spaces, token, game, player });
     /** Entity types and actions, as the trainer knows them. */
     agent.spaces = hello.spaces;
-    /** The number of this game. */
+    /** The number of this game; of several players, that of this one. */
     agent.lane = hello.lane;
     return agent;
   }

@@ -36,7 +36,7 @@ class Agent:
 
     Attributes:
         spaces: entity types and actions, as the trainer knows them.
-        lane: the number of this game.
+        lane: the number of this game; of several players, that of this one.
     """
 
     def __init__(self, connection: ClientConnection, hello: dict[str, Any], stack: ExitStack) -> None:
@@ -46,18 +46,27 @@ class Agent:
         self._stack = stack
 
     @classmethod
-    def connect(cls, url: str, spaces: dict[str, Any] | None = None, token: str | None = None) -> Self:
+    def connect(
+        cls,
+        url: str,
+        spaces: dict[str, Any] | None = None,
+        token: str | None = None,
+        game: str | None = None,
+        player: int | None = None,
+    ) -> Self:
         """Connect to `url`, "ws://HOST:PORT".
 
         Args:
             spaces: what the game asks; a trainer without spaces takes them from its first game.
             token: the trainer's, if it has one.
+            game, player: the name of the game, and 0, 1, …, where several players of a game are trained.
 
         Raises:
             AgentError: the trainer refused; it says why.
             OSError: nothing listens at `url`.
         """
         hello = {"type": "hello", "protocol": PROTOCOL, "spaces": spaces, "token": token}
+        hello |= {"game": game, "player": player}
         with ExitStack() as stack:  # closes the connection if anything fails
             connection = stack.enter_context(connect(url, compression=None))
             connection.send(json.dumps({name: value for name, value in hello.items() if value is not None}))

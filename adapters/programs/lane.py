@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
-from threading import Condition
+from threading import Condition, RLock
 from typing import Any
 
 import gymnasium
@@ -45,14 +45,16 @@ class Exchange:
 
     Attributes:
         changed: its lock guards this object and all lanes; notified when a waiting step may continue.
+        over: of the same lock; notified when an episode is over.
         asked: how many lanes have a question.
-        pending: how many lanes have a game that has not asked since its last answer.
+        pending: how many games have no question since their last answer.
         failed: the lanes whose games have failed.
         ended: what waiting steps raise from now on; None: they may wait.
     """
 
     def __init__(self) -> None:
-        self.changed = Condition()
+        lock = RLock()
+        self.changed, self.over = Condition(lock), Condition(lock)
         self.asked = self.pending = 0
         self.failed: list[Lane] = []
         self.ended: Exception | None = None
@@ -111,31 +113,88 @@ class Exchange:
         return self.asked > 0 and (self._is_late or not self.pending)
 
 
+#: Seconds that a player's next episode waits for the ends of the others' last ones, which were sent before.
+_BETWEEN_EPISODES = 1.0
+
+
+class SharedGame:
+    """The lanes of the players of one game, most often one: a step waits for a question in any of them."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+        self.lanes: list[Lane] = []
+        self._is_pending = False
+        self._episode = 0  # how many the game has begun
+
+    def begin_episode(self, lane: Lane) -> None:
+        """Let the lane begin the game's next episode, or join the one that others play. The caller locks.
+
+        Messages of several connections can overtake each other: the next one begins when all have ended.
+        """
+
+        def can_begin() -> bool:
+            return lane.episode < self._episode or not self._is_playing()
+
+        self.exchange.over.wait_for(can_begin, _BETWEEN_EPISODES)
+        if not self._is_playing() or lane.episode == self._episode:
+            self._episode += 1
+        lane.episode = self._episode
+        lane.is_skipping = any(other.is_skipping and other.is_in_episode for other in self.lanes)
+
+    def _is_playing(self) -> bool:
+        return any(lane.is_in_episode for lane in self.lanes)
+
+    def count(self) -> None:
+        """Count the game among those without a question, or no longer. The caller holds the lock."""
+        is_pending = any(lane.is_pending for lane in self.lanes)
+        is_pending &= all(lane.question is None for lane in self.lanes)
+        self.exchange.pending += is_pending - self._is_pending
+        self._is_pending = is_pending
+
+    def skip(self) -> list[Lane]:
+        """Leave out the rest of the running episode, if any, for all players; the caller holds the lock.
+
+        An episode of which no question was answered is not left out.
+
+        Returns:
+            the lanes whose questions `answer` must answer afterwards.
+        """
+        for lane in self.lanes:
+            lane.take()
+        if not any(lane.is_in_episode and not lane.is_at_start for lane in self.lanes):
+            return []
+        return [lane for lane in self.lanes if lane.is_in_episode and lane.skip()]
+
+
 class Lane:
-    """The questions of one game and their answers.
+    """The questions of one player of a game and their answers.
 
     Attributes:
         name: what errors call the game.
         question: waits for its answer; None: there is none.
         is_pending: there is a game, and it has not asked since its last answer.
+        is_in_episode: the running episode has had a question.
+        episode: the number of that of the game which it has played last.
+        is_at_start: the question is the first of its episode.
+        is_skipping: nobody watches the rest of the running episode.
         answered_at: when it got that answer, or began.
         error: what ended the game before its time.
     """
 
-    def __init__(self, name: str, exchange: Exchange) -> None:
+    def __init__(self, name: str, game: SharedGame) -> None:
         self.name = name
         self.question: ResolvedObservation | None = None
         self.is_pending = False
         self.answered_at = 0.0
         self.error: BaseException | None = None
-        self._exchange = exchange
+        self.is_in_episode = self.is_at_start = self.is_skipping = False
+        self.episode = 0
+        self._game, self._exchange = game, game.exchange
         self._report = Report()
         self._answers: SimpleQueue[Answer | GameStopped | None] = SimpleQueue()
         self._is_stopped = False
         self._is_asking = False
-        self._is_in_episode = False  # whether the running episode has had a question
-        self._is_first = False  # whether the question is the first of its episode
-        self._is_skipping = False  # whether nobody watches the rest of the running episode
+        game.lanes.append(self)
 
     # -- what a game calls ----------------------------------------------------------------------------------
 
@@ -149,7 +208,7 @@ class Lane:
         """Hand in a question with the reward since the last one; wait for its answer.
 
         Returns:
-            the answer; None: any will do, as nobody watches the rest of the episode (see `skip`).
+            the answer; None: any will do, as nobody watches the rest of the episode.
 
         Raises:
             GameStopped: there will be none.
@@ -161,11 +220,13 @@ class Lane:
                 raise RuntimeError(
                     f"{self.name}: expected one question at a time, got one of a second thread"
                 )
-            self._is_first, self._is_in_episode = not self._is_in_episode, True
-            if self._is_skipping and not self._is_first:
+            is_first = not self.is_in_episode
+            if is_first:
+                self._game.begin_episode(self)
+            self.is_in_episode = True
+            if self.is_skipping:
                 return None
-            self._is_skipping = False
-            self._is_asking = True
+            self.is_at_start, self._is_asking = is_first, True
             self.question = question
             self._report.reward += reward
             self._exchange.asked += 1
@@ -185,8 +246,9 @@ class Lane:
         """
         with self._exchange.changed:
             self._check_going()
-            self._is_in_episode = False
-            if self._is_skipping:
+            self.is_in_episode = False
+            self._exchange.over.notify_all()
+            if self.is_skipping:
                 return
             report = self._report
             report.reward += reward
@@ -211,8 +273,8 @@ class Lane:
             raise GameStopped
 
     def _set_pending(self, is_pending: bool) -> None:
-        self._exchange.pending += is_pending - self.is_pending
         self.is_pending = is_pending
+        self._game.count()
 
     # -- what the environment calls -------------------------------------------------------------------------
 
@@ -226,6 +288,7 @@ class Lane:
         """Count the question as answered. The caller holds the lock and calls `answer` afterwards."""
         self.question, self.answered_at = None, time.monotonic()
         self._exchange.asked -= 1
+        self.is_at_start = False
         self._set_pending(True)
 
     def answer(self, actions: Answer | None) -> None:
@@ -233,22 +296,16 @@ class Lane:
         self._answers.put(actions)
 
     def skip(self) -> bool:
-        """Leave out the rest of the running episode; the next one is reported. The caller holds the lock.
-
-        Steps do not wait for the game until then. An episode whose first question waits is not left out.
+        """Leave out the rest of the running episode; steps do not wait for it. The caller holds the lock.
 
         Returns:
             whether a question waits that `answer` must answer afterwards.
         """
-        self._report = Report()
-        if not self._is_in_episode or (self.question is not None and self._is_first):
-            return False
-        self._is_skipping = True
-        self._set_pending(False)
         waits = self.question is not None
-        if waits:
-            self.question = None
-            self._exchange.asked -= 1
+        self.question = None
+        self._exchange.asked -= waits
+        self.is_skipping, self.is_at_start = True, False
+        self._set_pending(False)
         return waits
 
     def stop(self) -> None:

@@ -26,7 +26,7 @@ VERSION = 1
 _OBSERVATION = ("entities", "globals", "actions", "visible")
 _RESULT = ("score", "reward")
 _FIELDS = {
-    "hello": ("protocol", "spaces", "token"),
+    "hello": ("protocol", "spaces", "token", "game", "player"),
     "observe": (*_OBSERVATION, *_RESULT),
     "game_over": (*_OBSERVATION, *_RESULT, "truncated"),
 }
@@ -87,10 +87,10 @@ def read_message(text: str | bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ProtocolError(f"message: expected JSON, got {text[:40]!r}: {error}") from None
     if not isinstance(message, dict):
-        raise ProtocolError(f"message: expected an object, got {_short(message)}")
+        raise ProtocolError(f"message: expected an object, got {short(message)}")
     kind = message.get("type")
     if not isinstance(kind, str) or kind not in _FIELDS:
-        raise ProtocolError(f"type: expected one of {', '.join(_FIELDS)}, got {_short(kind)}")
+        raise ProtocolError(f"type: expected one of {', '.join(_FIELDS)}, got {short(kind)}")
     return message
 
 
@@ -103,7 +103,7 @@ def check_fields(message: Mapping[str, Any]) -> None:
     kind = message["type"]
     unknown = sorted(set(message) - {"type", *_FIELDS[kind]})
     if unknown:
-        raise ProtocolError(f"{kind}: expected {', '.join(_FIELDS[kind])}, got {_short(unknown[0])}")
+        raise ProtocolError(f"{kind}: expected {', '.join(_FIELDS[kind])}, got {short(unknown[0])}")
 
 
 def check_hello(message: Mapping[str, Any]) -> None:
@@ -117,7 +117,7 @@ def check_hello(message: Mapping[str, Any]) -> None:
     check_fields(message)
     version = message.get("protocol")
     if version != VERSION or isinstance(version, bool):
-        raise ProtocolError(f"hello: protocol: expected version {VERSION}, got {_short(version)}")
+        raise ProtocolError(f"hello: protocol: expected version {VERSION}, got {short(version)}")
 
 
 def read_spaces(schema: Any) -> EntitySpace:
@@ -218,7 +218,7 @@ def read_result(message: Mapping[str, Any]) -> dict[str, float | None]:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         # null is no number: JavaScript sends it for NaN
         if name in message and not (is_number and abs(value) <= LARGEST):
-            raise ProtocolError(f"{name}: expected a number up to {LARGEST:g}, got {_short(value)}")
+            raise ProtocolError(f"{name}: expected a number up to {LARGEST:g}, got {short(value)}")
     return result
 
 
@@ -230,15 +230,15 @@ def has_observation(message: Mapping[str, Any]) -> bool:
 def _numbers(name: str, given: Any) -> NDArray[np.float64]:
     """Return a list of numbers or of rows as an array."""
     if not isinstance(given, list):
-        raise ProtocolError(f"{name!r}: expected a list, got {_short(given)}")
+        raise ProtocolError(f"{name!r}: expected a list, got {short(given)}")
     try:
         array = np.array(given if _has_numbers(given) else [None]) if given else np.zeros(0)
     except (ValueError, OverflowError):  # rows of different lengths
         array = np.array([None])
     if array.dtype.kind not in "biuf":
-        raise ProtocolError(f"{name!r}: expected numbers in rows of equal length, got {_short(given)}")
+        raise ProtocolError(f"{name!r}: expected numbers in rows of equal length, got {short(given)}")
     if array.size and not np.abs(array.astype(np.float64)).max() <= LARGEST:
-        raise ProtocolError(f"{name!r}: expected numbers up to {LARGEST:g}, got {_short(given)}")
+        raise ProtocolError(f"{name!r}: expected numbers up to {LARGEST:g}, got {short(given)}")
     return array.astype(np.float64)
 
 
@@ -254,20 +254,20 @@ def _has_numbers(given: list[Any]) -> bool:
 def _mask(space: EntitySpace, name: str, given: Any) -> Any:
     if name not in space.actions.spaces:
         known = ", ".join(map(repr, space.actions.spaces))
-        raise ProtocolError(f"actions: expected some of {known}, got {_short(name)}")
+        raise ProtocolError(f"actions: expected some of {known}, got {short(name)}")
     if not isinstance(given, dict):
-        raise ProtocolError(f"actions: {name!r}: expected an object, got {_short(given)}")
+        raise ProtocolError(f"actions: {name!r}: expected an object, got {short(given)}")
     mask_type = space.actions[name].mask_type
     allowed = {field.name for field in fields(mask_type)}
     keys = {key: field for key, field in _MASK_FIELDS.items() if field in allowed}
     for key in given:
         if key not in keys:
-            raise ProtocolError(f"actions: {name!r}: expected {', '.join(keys)}, got {_short(key)}")
+            raise ProtocolError(f"actions: {name!r}: expected {', '.join(keys)}, got {short(key)}")
         if not isinstance(given[key], list):
-            raise ProtocolError(f"actions: {name!r}: {key}: expected a list, got {_short(given[key])}")
+            raise ProtocolError(f"actions: {name!r}: {key}: expected a list, got {short(given[key])}")
         if key == "mask" and not _has_numbers(given[key]):
             raise ProtocolError(
-                f"actions: {name!r}: mask: expected booleans, or rows of them, got {_short(given[key])}"
+                f"actions: {name!r}: mask: expected booleans, or rows of them, got {short(given[key])}"
             )
     return mask_type(**{keys[key]: value for key, value in given.items()})
 
@@ -306,7 +306,7 @@ def _plain(value: Any) -> Any:
 def _mapping(message: Mapping[str, Any], name: str) -> dict[str, Any]:
     value = message.get(name, {})
     if not isinstance(value, dict):
-        raise ProtocolError(f"{name}: expected an object, got {_short(value)}")
+        raise ProtocolError(f"{name}: expected an object, got {short(value)}")
     return value
 
 
@@ -314,6 +314,7 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"expected a finite number, got {name}")
 
 
-def _short(value: Any) -> str:
-    text = repr(value)
+def short(value: Any) -> str:
+    """Return a value of a message as it was written there, up to a length."""
+    text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else f"{text[:60]}…"

@@ -8,8 +8,7 @@ import os
 import socket
 import threading
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,8 +23,9 @@ from ...envs.errors import WorkerError, whole_number
 from ...envs.spaces import EntitySpace
 from ...envs.waiting import waiting_for_games
 from . import protocol
-from .lane import Exchange, GameStopped, Lane
+from .lane import Exchange, GameStopped, Lane, SharedGame
 from .protocol import Limits, ProtocolError
+from .seats import Seats
 from .server_resources import Pace, allow_open_files, host_and_port, is_loopback, quiet_logger
 from .training_agent import TrainingAgent
 from .vector_env import QuestionVectorEnv
@@ -49,6 +49,8 @@ class ListeningVectorEnv(QuestionVectorEnv):
     Args:
         address: "HOST:PORT"; port 0 is any free one (see `address`).
         num_envs: how many connections may play at the same time.
+        players: how many connections play in one game, each with a lane; `lane_games` says which lanes are of
+            one game. Their hello messages name the game and the player. With 1 each connection is a game.
         space: what the games must ask; None: the first connection declares it, and making the environment
             waits for that.
         token: what each connection must send; None: that of the environment variable ENTITIZE_TOKEN, if
@@ -61,7 +63,8 @@ class ListeningVectorEnv(QuestionVectorEnv):
 
     Raises:
         ValueError: the address has another form, can't be used, or is no loopback address and there is no
-            token; or a number is out of its range, or of more connections than the process may open.
+            token; or a number is out of its range, or of more connections than the process may open; or
+            `num_envs` is no multiple of `players`.
         WorkerError: by `reset` and `step`: the server has ended.
     """
 
@@ -73,8 +76,15 @@ class ListeningVectorEnv(QuestionVectorEnv):
         token: str | None = None,
         max_wait: float | None = 0.1,
         limits: Limits | None = None,
+        players: int = 1,
     ) -> None:
         num_envs = whole_number("ListeningVectorEnv: num_envs", num_envs)
+        players = whole_number("ListeningVectorEnv: players", players)
+        if num_envs % players:
+            raise ValueError(
+                f"ListeningVectorEnv: num_envs: expected a multiple of the {players} players of a game, got"
+                f" {num_envs}"
+            )
         token = token or os.environ.get(TOKEN) or None
         listener = Listener(address, num_envs, space, token, limits or Limits())
         try:
@@ -84,10 +94,12 @@ class ListeningVectorEnv(QuestionVectorEnv):
             raise
         self.address = listener.address
         self._name = f"ListeningVectorEnv({self.address})"
-        self._lanes = [Lane(f"game {number}", self._exchange) for number in range(self.num_envs)]
+        self._games = [SharedGame(self._exchange) for _ in range(num_envs // players)]
+        self._lanes = [Lane(f"game {number}", self._games[number // players]) for number in range(num_envs)]
+        self.lane_games = None if players == 1 else np.arange(num_envs) // players
         # Also runs when this object is forgotten.
         self._stop = weakref.finalize(self, _stop, self._exchange, self._lanes, listener)
-        listener.open(self._lanes, self._exchange)
+        listener.open(self._lanes, self._exchange, Seats(num_envs, players))
 
     def _reset(self, seeds: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
         """Begin with episodes that begin: games can't be made to start over.
@@ -95,7 +107,7 @@ class ListeningVectorEnv(QuestionVectorEnv):
         Games in mid-episode get legal actions, drawn uniformly; their lanes are inactive until the next one.
         """
         with self._exchange.changed:
-            waiting = [lane for lane in self._lanes if lane.skip()]
+            waiting = [lane for game in self._games for lane in game.skip()]
         for lane in waiting:
             lane.answer(None)
         reports = self._reports()
@@ -114,10 +126,14 @@ def _stop(exchange: Exchange, lanes: list[Lane], listener: Listener) -> None:
 
 
 def listen(
-    num_envs: int, address: str, max_wait: float | None = 0.1, space: EntitySpace | None = None
+    num_envs: int,
+    address: str,
+    max_wait: float | None = 0.1,
+    space: EntitySpace | None = None,
+    players: int = 1,
 ) -> ListeningVectorEnv:
     """Make a `ListeningVectorEnv`: the environment of `entitize train --listen`."""
-    return ListeningVectorEnv(address, num_envs, space, max_wait=max_wait)
+    return ListeningVectorEnv(address, num_envs, space, max_wait=max_wait, players=players)
 
 
 class Listener:
@@ -141,7 +157,7 @@ class Listener:
         self._is_open = threading.Event()
         self._is_closed = self._has_ended = False
         self._lock = threading.Lock()
-        self._free: list[int] = []
+        self._seats = Seats(0)
         self._lanes: list[Lane] = []
         self._exchange: Exchange | None = None
         allow_open_files(4 * (self._most_connections + _WAITING) + 128)
@@ -185,11 +201,10 @@ class Listener:
                 raise self._end()
         return self._space
 
-    def open(self, lanes: list[Lane], exchange: Exchange) -> None:
+    def open(self, lanes: list[Lane], exchange: Exchange, seats: Seats) -> None:
         """Let connections have these lanes."""
         with self._lock:
-            self._lanes, self._free = lanes, list(reversed(range(len(lanes))))
-            self._exchange = exchange
+            self._lanes, self._exchange, self._seats = lanes, exchange, seats
             if self._has_ended:
                 exchange.close(self._end())
         self._is_open.set()
@@ -241,8 +256,9 @@ class Listener:
         connection.socket.settimeout(self._limits.sending)
         with suppress(ConnectionClosed):
             try:
-                space = self._handshake(connection)
-                with self._free_lane() as lane:
+                hello, space = self._handshake(connection)
+                self._is_open.wait(10)
+                with self._seats.taken(hello) as lane:
                     connection.send(protocol.hello_message(space, lane))
                     self._play(connection, lane)
             except GameStopped:
@@ -253,8 +269,8 @@ class Listener:
                 connection.send(protocol.error_message(error, True))
                 connection.close(1008)
 
-    def _handshake(self, connection: ServerConnection) -> EntitySpace:
-        """Check the hello of a connection; return the spaces that it agreed to.
+    def _handshake(self, connection: ServerConnection) -> tuple[dict[str, Any], EntitySpace]:
+        """Check the hello of a connection; return it, and the spaces that it agreed to.
 
         Raises:
             ProtocolError: there is none, or it is wrong.
@@ -265,7 +281,7 @@ class Listener:
         except TimeoutError:
             raise ProtocolError("hello: expected one within 10 seconds, got none") from None
         self._check_token(message.get("token"))
-        return self._agreed_space(message.get("spaces"))
+        return message, self._agreed_space(message.get("spaces"))
 
     def _check_token(self, token: Any) -> None:
         if self._token is None:
@@ -273,24 +289,6 @@ class Listener:
         ours, theirs = (str(text).encode(errors="surrogatepass") for text in (self._token, token))
         if not (isinstance(token, str) and hmac.compare_digest(ours, theirs)):
             raise ProtocolError(f"hello: token: expected that of the trainer, got {_what(token)}")
-
-    @contextmanager
-    def _free_lane(self) -> Iterator[int]:
-        """Take a lane for the time of a connection.
-
-        Raises:
-            ProtocolError: no lane is free.
-        """
-        self._is_open.wait(10)
-        with self._lock:
-            if self._is_closed or not self._free:
-                raise ProtocolError(f"hello: expected a free lane, got none of {len(self._lanes)}")
-            lane = self._free.pop()
-        try:
-            yield lane
-        finally:
-            with self._lock:
-                self._free.append(lane)
 
     def _agreed_space(self, schema: Any) -> EntitySpace:
         with self._lock:

@@ -23,7 +23,7 @@ from ...envs.vector.vector_env import EntityVectorEnv, StepResult
 from ...ragged import RaggedArray
 from .game import Program
 from .game_thread import GameThread, stop_games
-from .lane import Exchange, Lane, Report
+from .lane import Exchange, Lane, Report, SharedGame
 
 #: The folders of our own code between a game and its error.
 _NOT_THE_GAMES = tuple(Path(__file__).resolve().parents[2] / part for part in ("adapters", "envs"))
@@ -199,7 +199,7 @@ class ProgramVectorEnv(QuestionVectorEnv):
         self._rngs = lane_generators(seeds, self._rngs)
         self._exchange = Exchange()
         names = [f"game {self.first_lane + number} ({self.program.name})" for number in range(self.num_envs)]
-        self._lanes = [Lane(name, self._exchange) for name in names]
+        self._lanes = [Lane(name, SharedGame(self._exchange)) for name in names]
         for lane, rng in zip(self._lanes, self._rngs, strict=True):
             self._games.append(GameThread(self.program, lane, rng))
         reports = self._reports()

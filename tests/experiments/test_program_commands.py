@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import entitize as ez
 import numpy as np
@@ -97,9 +98,11 @@ SPACES = {
 }
 
 
-def connected(address: str, answers: list[str], token: str | None = None) -> None:
+def connected(address: str, answers: list[str], token: str | None = None, name: Any = None) -> None:
     """Play episodes of three steps until the server closes."""
-    hello = {"type": "hello", "protocol": 1, "spaces": SPACES, **({"token": token} if token else {})}
+    hello = {"type": "hello", "protocol": 1, "spaces": SPACES, **(name or {})}
+    if token is not None:
+        hello["token"] = token
     observe = {"entities": {"Cat": [[0.5]], "Mouse": [[2]]}, "actions": {"move": {"actors": [0]}}}
     while True:
         with suppress(OSError):
@@ -162,6 +165,31 @@ def eval_with(count: int, address: str, command: Callable[[], tuple[int, str, st
     for game in games:
         game.join()
     return result
+
+
+def test_players_that_connect_train_against_past_versions(
+    entitize: Run, tmp_path: Path, address: str
+) -> None:
+    run, config = tmp_path / "run", tmp_path / "duel.yaml"
+    config.write_text("opponents: {interval: 2}\n")
+    words = ["--listen", address, "--config", config, "--env.kwargs", "players=2"]
+    names = [{"game": name, "player": player} for name in "ab" for player in (0, 1)]
+
+    def with_players(*command: object) -> tuple[int, str, str]:
+        games = [threading.Thread(target=connected, args=(address, [], None, name)) for name in names]
+        for game in games:
+            game.start()
+        result = entitize(*command)
+        for game in games:
+            game.join()
+        return result
+
+    code, _, err = with_players("train", *words, "--run", run, *SMALL)
+    assert code == 0, err
+    code, out, err = with_players("eval", run, "--against", checkpoint_paths(run / "checkpoints")[0])
+    assert code == 0 and "0.50" in out, "all of these games are drawn"
+    code, out, err = with_players("eval", run, "--episodes", 3)
+    assert code == 0 and "5.00" in out, err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
