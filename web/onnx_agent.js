@@ -4,11 +4,12 @@
 //     const { move } = await agent.act(game.observation());
 //     game.step(move.labels[0]);
 
+import { columnsOf, isGlobal, readObservation } from "./observation.js";
 import * as ort from "./vendor/ort.wasm.min.mjs";
 
 ort.env.wasm.numThreads = 1;
 
-/** Decides as `Agent` of entitize.js does, without a connection. Knows `Categorical` actions of entities. */
+/** Decides as `Agent` of entitize.js does, without a connection. */
 export class OnnxAgent {
   /** Read `${path}.onnx` and `${path}.json`; `random`: numbers in [0, 1) to draw actions from. */
   static async load(path, random = Math.random) {
@@ -19,65 +20,66 @@ export class OnnxAgent {
     return new OnnxAgent(names, session, random);
   }
 
+  #turn = Promise.resolve(); // the session computes one step at a time
+
   constructor(names, session, random) {
-    for (const [name, { kind }] of Object.entries(names.spaces.actions))
-      if (kind !== "Categorical") throw new Error(`action ${name}: expected kind Categorical, got ${kind}`);
-    Object.assign(this, { names, session, random, value: 0 });
+    Object.assign(this, { names, session, random, spaces: names.spaces, value: 0 });
   }
 
   /**
-   * Draw an action for each actor of an observation, as in docs/protocol.md. Returns per action the `actors`
-   * with their `choices`, `labels` and `probabilities`; `value` is then the return that the network predicts.
-   * Throws an Error that names the culprit for names that the spaces lack, and for rows of another length.
+   * Draw an action for each actor of an observation, as in docs/protocol.md; `deterministic`: take the most probable one.
+   *
+   * Returns per action what a trainer answers (`actors` with their `choices` and `labels`, `actees` or `values`; `choice` and
+   * `label`), and `probabilities`: per actor those of the choices, by component where there are several, or of the
+   * `candidates`. Real numbers have `means` instead. `value` is then the return that the network predicts.
+   *
+   * Throws an Error that names the culprit for an observation that a trainer would refuse.
    */
-  async act(observation) {
-    check(this.names.spaces, observation);
-    const actorsOf = {};
-    for (const name of Object.keys(this.names.spaces.actions)) actorsOf[name] = this.#actors(observation, name);
-    const outputs = await this.session.run(this.#feeds(observation, actorsOf));
+  async act(observation, { deterministic = false } = {}) {
+    const step = readObservation(this.spaces, observation);
+    const run = this.#turn.then(() => this.session.run(this.#feeds(step)));
+    this.#turn = run.catch(() => {});
+    const outputs = await run;
     this.value = outputs.value.data[0];
-    if (Number.isNaN(this.value)) throw new Error("act: expected numbers as features, got NaN");
+    const pick = deterministic ? largest : (row) => this.#draw(row);
+    const noise = deterministic ? () => 0 : () => this.#normal();
     const actions = {};
-    for (const [name, { choices: labels }] of Object.entries(this.names.spaces.actions)) {
-      const { data } = outputs[`actions/${name}/logits`];
-      const actors = actorsOf[name];
-      const rows = actors.map((_, i) => softmax(data.subarray(i * labels.length, (i + 1) * labels.length)));
-      const choices = rows.map((row) => this.#draw(row));
-      actions[name] = { actors, choices, labels: choices.map((choice) => labels[choice]), probabilities: rows };
+    for (const [name, space] of Object.entries(this.spaces.actions)) {
+      const asked = step.actions[name];
+      const output = (what) => outputs[`actions/${name}/${what}`].data;
+      if (isGlobal(space) && !asked.actors.length) continue;
+      actions[name] =
+        "low" in space
+          ? decideNumbers(space, this.names.raw_numbers[name], asked, output("mean"), output("log_std"), noise)
+          : DECIDE[space.kind](space, asked, output("logits"), pick);
     }
     return actions;
   }
 
-  /** The entities that act: those that the observation names, or all of some types; none without the action. */
-  #actors({ entities, actions }, name) {
-    if (!actions[name]) return [];
-    const types = Object.keys(this.names.spaces.entities);
-    const { actors, actor_types: acting = types } = actions[name];
-    const indices = [];
-    let first = 0;
-    for (const type of types) {
-      const count = entities[type]?.length ?? 0;
-      if (acting.includes(type)) for (let i = 0; i < count; i++) indices.push(first + i);
-      first += count;
-    }
-    return actors ?? indices;
+  /** Does nothing: a trainer is told here that an episode is over. */
+  gameOver() {}
+
+  /** Free the memory of the network. */
+  close() {
+    return this.#turn.then(() => this.session.release());
   }
 
-  #feeds({ entities, globals = [], visible = {}, actions }, actorsOf) {
+  #feeds(step) {
     const feeds = {};
     const give = (place, type, numbers, shape) => {
       if (place in this.names.inputs) feeds[place] = new ort.Tensor(type, numbers, shape);
     };
-    give("globals", "float32", Float32Array.from(globals), [globals.length]);
-    for (const [name, features] of Object.entries(this.names.spaces.entities)) {
-      const rows = entities[name] ?? [];
-      give(`entities/${name}`, "float32", Float32Array.from(rows.flat()), [rows.length, features.length]);
-      give(`visible/${name}`, "int8", Int8Array.from(visible[name] ?? rows.map(() => 1)), [rows.length]);
+    give("globals", "float32", Float32Array.from(step.globals), [step.globals.length]);
+    for (const [name, features] of Object.entries(this.spaces.entities)) {
+      const count = step.visible[name].length;
+      give(`entities/${name}`, "float32", Float32Array.from(step.entities[name]), [count, features.length]);
+      give(`visible/${name}`, "int8", Int8Array.from(step.visible[name]), [count]);
     }
-    for (const [name, { choices }] of Object.entries(this.names.spaces.actions)) {
-      const shape = [actorsOf[name].length, choices.length];
-      const mask = actions[name]?.mask?.flat() ?? Array(shape[0] * shape[1]).fill(1);
-      give(`actions/${name}/actors`, "int64", BigInt64Array.from(actorsOf[name], BigInt), [shape[0]]);
+    for (const [name, space] of Object.entries(this.spaces.actions)) {
+      const { actors, actees, mask } = step.actions[name];
+      const shape = space.kind === "SelectEntity" ? [mask.length] : [actors.length, columnsOf(space).length];
+      give(`actions/${name}/actors`, "int64", BigInt64Array.from(actors, BigInt), [actors.length]);
+      give(`actions/${name}/actees`, "int64", BigInt64Array.from(actees, BigInt), [actees.length]);
       give(`actions/${name}/mask`, "int8", Int8Array.from(mask), shape);
     }
     return feeds;
@@ -86,37 +88,73 @@ export class OnnxAgent {
   #draw(probabilities) {
     let rest = this.random();
     const choice = probabilities.findIndex((probability) => (rest -= probability) < 0);
-    return choice < 0 ? probabilities.indexOf(Math.max(...probabilities)) : choice; // -1 by rounding
+    return choice < 0 ? largest(probabilities) : choice; // -1 by rounding
+  }
+
+  /** A number of the standard normal distribution (Box and Muller 1958). */
+  #normal() {
+    return Math.sqrt(-2 * Math.log(1 - this.random())) * Math.cos(2 * Math.PI * this.random());
   }
 }
 
-/** Throw an Error for names that `spaces` lacks, and for rows of another length: they would be ignored or mixed up. */
-function check(spaces, { entities, visible = {}, actions }) {
-  const types = Object.keys(spaces.entities);
-  checkNames("entities", Object.keys(entities), types);
-  checkNames("visible", Object.keys(visible), spaces.hidden ? types : []);
-  checkNames("actions", Object.keys(actions), Object.keys(spaces.actions));
-  for (const [name, rows] of Object.entries(entities))
-    checkRows(`entities: ${name}`, rows, spaces.entities[name], "features");
-  for (const [name, asked] of Object.entries(actions)) {
-    checkNames(`actions: ${name}`, Object.keys(asked), ["actors", "actor_types", "mask"]);
-    checkNames(`actions: ${name}: actor_types`, asked.actor_types ?? [], types);
-    checkRows(`actions: ${name}: mask`, asked.mask ?? [], spaces.actions[name].choices, "choices");
+/** By kind, for the actors of an action: what the logits (actors, choices) of all of them decide. */
+const DECIDE = {
+  Categorical({ choices: labels }, { actors }, logits, pick) {
+    const probabilities = rowsOf(logits, actors.length).map(softmax);
+    const choices = probabilities.map(pick);
+    return { actors, choices, labels: choices.map((choice) => labels[choice]), probabilities };
+  },
+
+  GlobalCategorical({ choices: labels }, asked, logits, pick) {
+    const probabilities = softmax(logits);
+    const choice = pick(probabilities);
+    return { choice, label: labels[choice], probabilities };
+  },
+
+  SelectEntity(space, { actors, actees: candidates }, logits, pick) {
+    const probabilities = rowsOf(logits, actors.length).map(softmax);
+    return { actors, actees: probabilities.map((row) => candidates[pick(row)]), candidates, probabilities };
+  },
+
+  MultiCategorical({ components, uses }, { actors }, logits, pick) {
+    const decided = rowsOf(logits, actors.length).map((row) => decideComponents(components, uses, row, pick));
+    const [choices, labels, probabilities] = ["choices", "labels", "probabilities"].map((part) => decided.map((one) => one[part]));
+    return { actors, choices, labels, probabilities };
+  },
+};
+
+/** One actor's choices, of the first component and of those that it uses; 0 of others. */
+function decideComponents(components, uses, logits, pick) {
+  const [choices, labels, probabilities] = [[], {}, {}];
+  let [first, used] = [0, [components[0][0]]];
+  for (const [name, names] of components) {
+    probabilities[name] = softmax(logits.subarray(first, (first += names.length)));
+    const counts = used.includes(name);
+    const choice = counts ? pick(probabilities[name]) : 0;
+    if (!choices.length) used = [name, ...(uses[names[choice]] ?? [])];
+    if (counts) labels[name] = names[choice];
+    choices.push(choice);
   }
+  return { choices, labels, probabilities };
 }
 
-function checkNames(place, given, known) {
-  const unknown = given.find((name) => !known.includes(name));
-  if (unknown !== undefined)
-    throw new Error(`${place}: expected ${known.length ? `some of ${known.join(", ")}` : "none"}, got ${unknown}`);
+/** Real numbers: raw ones of a normal distribution, scaled and bounded. */
+function decideNumbers(space, { origin, scale, squash }, { actors }, means, logStd, noise) {
+  const [low, high] = [space.low, space.high].map((bounds) => bounds.map((bound) => Number(String(bound).replace("inf", "Infinity"))));
+  const bounded = (u, k) => Math.min(high[k], Math.max(low[k], Math.fround(origin[k] + scale[k] * (squash ? Math.tanh(u) : u))));
+  const rows = rowsOf(means, actors.length);
+  const values = rows.map((row) => Array.from(row, (mean, k) => bounded(mean + Math.exp(logStd[k]) * noise(), k)));
+  const most = rows.map((row) => Array.from(row, bounded));
+  return isGlobal(space) ? { values: values[0], means: most[0] } : { actors, values, means: most };
 }
 
-function checkRows(place, rows, columns, what) {
-  const wrong = rows.findIndex((row) => row.length !== columns.length);
-  if (wrong >= 0) {
-    const got = rows[wrong].length ?? rows[wrong];
-    throw new Error(`${place}: row ${wrong}: expected ${columns.length} ${what} (${columns.join(", ")}), got ${got}`);
-  }
+function rowsOf(data, count) {
+  const width = count ? data.length / count : 0;
+  return Array.from({ length: count }, (_, i) => data.subarray(i * width, (i + 1) * width));
+}
+
+function largest(row) {
+  return row.indexOf(Math.max(...row));
 }
 
 function softmax(logits) {

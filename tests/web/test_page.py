@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-import threading
-from collections.abc import Iterator, Mapping
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,32 +14,12 @@ import onnxruntime
 import pytest
 import yaml
 
-from browser import Browser, chromium
+from browser import Browser
 
 HERE = Path(__file__).parent
 WEB = HERE.parents[1] / "web"
 GAMES = ("multi_snake", "meteors")
 pytestmark = pytest.mark.skipif(not (WEB / "vendor").is_dir(), reason="needs onnxruntime-web: make web")
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    """Where the folder `web` is served."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(WEB))) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with chromium(tmp_path_factory.mktemp("profile")) as window:
-        yield window
 
 
 @pytest.mark.parametrize("game", GAMES)
@@ -75,77 +52,6 @@ def test_a_person_takes_over(browser: Browser, address: str) -> None:
     browser.run(press, "keyup", "ArrowLeft")
     browser.press(" ")
     browser.wait("document.getElementById('numbers').textContent.includes('the agent')")
-
-
-@pytest.mark.parametrize(
-    ("actions", "actors"),
-    [
-        ({"move": {"actors": [0]}}, [0]),
-        ({"move": {"actor_types": ["Ship", "Meteor"]}}, [0, 3]),
-        ({"move": {}}, [0, 1, 2, 3]),
-        ({"move": {"actors": [], "mask": []}}, []),
-        ({}, []),
-    ],
-)
-def test_an_agent_takes_the_observations_of_the_protocol(
-    actions: Any, actors: list[int], browser: Browser, address: str
-) -> None:
-    browser.open(f"{address}/index.html")
-    observation = {
-        "entities": {"Ship": [[10, 10]], "Star": [[3, 4], [5, 6]], "Meteor": [[5, 5, 1, 0]]},
-        "actions": actions,
-    }
-    program = """const { OnnxAgent } = await import("./onnx_agent.js");
-        const agent = await OnnxAgent.load("agents/meteors");
-        return (await agent.act(observation)).move;"""
-    move = browser.run(f"return (async (observation) => {{ {program} }})(arguments[0])", observation)
-    assert move["actors"] == actors
-    assert len(move["labels"]) == len(actors)
-    np.testing.assert_allclose([sum(row) for row in move["probabilities"]], [1] * len(actors), rtol=1e-5)
-
-
-def test_features_that_are_no_numbers_are_refused(browser: Browser, address: str) -> None:
-    browser.open(f"{address}/index.html")
-    program = """const { OnnxAgent } = await import("./onnx_agent.js");
-        const agent = await OnnxAgent.load("agents/meteors");
-        const entities = { Ship: [[10, NaN]] };
-        return agent.act({ entities, actions: { move: { actors: [0] } } }).catch((error) => error.message);"""
-    assert "NaN" in str(browser.run(f"return (async () => {{ {program} }})()"))
-
-
-GOOD = {
-    "entities": {"Ship": [[10, 10]], "Star": [[3, 4], [5, 6]]},
-    "actions": {"move": {"actors": [0], "mask": [[True] * 5]}},
-}
-
-
-@pytest.mark.parametrize(
-    ("wrong", "facts"),
-    [
-        ({"entities": {"Ship": [[10, 10]], "Stars": [[3, 4]]}}, ["entities", "Star,", "Stars"]),
-        ({"entities": {"Ship": [[10, 10]], "Star": [[3], [4, 5, 6]]}}, ["Star", "row 0", 2, "x, y", "got 1"]),
-        ({"entities": {"Ship": [[10, 10]], "Star": [3, 4]}}, ["Star", "row 0", "got 3"]),
-        ({"actions": {"moves": {"actors": [0]}}}, ["actions", "some of move", "got moves"]),
-        ({"actions": {"move": {"actor": [0]}}}, ["actions: move", "actors", "got actor"]),
-        ({"actions": {"move": {"actor_types": ["Shop"]}}}, ["actor_types", "Ship", "Shop"]),
-        (
-            {"actions": {"move": {"actors": [0, 1], "mask": [[True] * 4, [True] * 6]}}},
-            ["move", "mask", "row 0", 5, "stay", "got 4"],
-        ),
-        ({"visible": {"Ship": [0]}}, ["visible", "none", "Ship"]),
-    ],
-)
-def test_an_observation_of_another_space_is_refused(
-    wrong: dict[str, Any], facts: list[object], browser: Browser, address: str
-) -> None:
-    browser.open(f"{address}/index.html")
-    program = """const { OnnxAgent } = await import("./onnx_agent.js");
-        const agent = await OnnxAgent.load("agents/meteors");
-        return agent.act(observation).then(() => "no error", (error) => error.message);"""
-    ask = f"return (async (observation) => {{ {program} }})(arguments[0])"
-    assert browser.run(ask, GOOD) == "no error"
-    message = browser.run(ask, {**GOOD, **wrong})
-    assert all(str(fact) in message for fact in facts), message
 
 
 def played(browser: Browser, address: str, game: str, episodes: int) -> np.ndarray:
