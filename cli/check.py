@@ -100,15 +100,16 @@ def find(env: str, options: dict[str, Any]) -> list[CheckTarget]:
     if makers.is_object and options:
         raise UserError(f"{env} is an object, which takes no options; got {', '.join(options)}")
     if makers.is_function:
-        make, lanes = makers.make or makers.make_vec, {} if makers.make else {"num_envs": _LANES}
+        make = makers.make or makers.make_vec
         assert make is not None
+        options = options if makers.make else {"num_envs": _LANES, **options}
         try:
-            inspect.signature(make).bind(**lanes, **options)
+            inspect.signature(make).bind(**options)
         except TypeError as error:
             raise UserError(f"{env} can't be called with these options: {error}") from None
         except ValueError:  # a signature that can't be found out
             pass
-        return [CheckTarget(env, partial(make, **lanes, **options), not makers.is_object)]
+        return [CheckTarget(env, partial(make, **options), not makers.is_object)]
     targets = []
     if makers.make is not None and find_namespace(env) is None:  # a namespace's are views of one lane
         targets.append(CheckTarget(env, partial(_made, env, makers.make, options)))
