@@ -11,7 +11,7 @@ import tyro
 
 from .. import __version__
 from ..datasets import EntityDataset, record
-from ..envs import EntityVectorEnv
+from ..envs import ActionError, EntityVectorEnv, WorkerError
 from ..experiments import (
     EnvConfig,
     EvalConfig,
@@ -34,16 +34,19 @@ class RecordArguments(AgentFlags):
 
     Example: entitize record runs/bigfish --episodes 100 --out plays/
 
+    What a person played in a game of any language, which wrote its messages into a file (docs/protocol.md):
+    entitize record plays.jsonl --out plays/
+
     A bot of μRTS against another one: entitize record MicroRTS/basesWorkers8x8 --bots mayari
     --kwargs opponents=coacAI side=both --out plays/
     """
 
     run: tyro.conf.Positional[Path]
-    """The run folder; with --bots also the id of an environment of μRTS."""
+    """The run folder; with --bots also the id of an environment of μRTS. Or a file of messages."""
     out: Path
     """The folder of the dataset, new or empty."""
     episodes: int | None = None
-    """Whole episodes to record (default: 100, unless --steps is given)."""
+    """Whole episodes to record (default: 100, unless --steps is given; of a file all)."""
     steps: int | None = None
     """Steps to record in each lane, instead of whole episodes; `entitize replay` can play these again."""
     num_envs: int | None = None
@@ -80,6 +83,9 @@ class RecordArguments(AgentFlags):
 def main(arguments: Sequence[str]) -> None:
     """Parse and run the command."""
     chosen = parse(RecordArguments, "record", arguments)
+    if chosen.run.is_file():
+        record_messages(chosen)
+        return
     config, settings = chosen.read()
     lanes = chosen.num_envs or settings.num_envs
     settings = replace(settings, num_envs=lanes, episodes=lanes)
@@ -109,6 +115,33 @@ def main(arguments: Sequence[str]) -> None:
                 raise
             raise UserError(str(error)) from error  # a bot raised something, or hangs
     _report(chosen, player)
+
+
+def record_messages(chosen: RecordArguments) -> None:
+    """Record what a file of messages says that was played.
+
+    Raises:
+        UserError: a line of it is wrong, there are flags for an agent, or the dataset can't be written.
+    """
+    given = {f"--{name}": getattr(chosen, name) for name in ("steps", "random", "bots", "teacher", "kwargs")}
+    given |= {"--num-envs": chosen.num_envs, "--checkpoint": chosen.checkpoint}
+    for flag, value in given.items():
+        if value:
+            raise UserError(f"{flag}: expected a run folder with it, got the file {chosen.run}. Remove it")
+    from ..adapters.programs import MessageFile, ProgramVectorEnv
+
+    try:
+        play = MessageFile(chosen.run)
+        episodes = min(chosen.episodes or play.num_episodes, play.num_episodes)
+        with ProgramVectorEnv(play) as venv:
+            record(venv, play.choose, chosen.out, episodes=episodes, metadata={"policy": str(chosen.run)})
+    except WorkerError as error:
+        raise UserError(str(error.__cause__ or error)) from error
+    except ActionError as error:
+        raise UserError(f"{chosen.run}: line {play.line}: chosen: {error}") from error
+    except (OSError, ValueError) as error:
+        raise UserError(str(error)) from error
+    _report(chosen, None)
 
 
 def _facts(chosen: RecordArguments, env: EnvConfig) -> dict[str, Any]:

@@ -99,3 +99,39 @@ export class Agent {
     if (waiting) how(waiting);
   }
 }
+
+/**
+ * Notes what a person plays, by the calls of an `Agent`, as the file that `entitize record` reads (docs/protocol.md).
+ *
+ *     const recorder = new Recorder(spaces);
+ *     recorder.act({ entities, actions: { move: { actors: [0] } }, score }, { move: { labels: ["LEFT"] } });
+ *     recorder.gameOver({ score });
+ *     save("plays.jsonl", recorder.text());
+ */
+export class Recorder {
+  #lines = [];
+
+  constructor(spaces) {
+    this.#note({ type: "hello", protocol: PROTOCOL, spaces });
+  }
+
+  /** Note one step and what was chosen, by action and in the form in which `Agent.act` answers; return that. */
+  act(observation, chosen) {
+    this.#note({ ...observation, type: "observe", chosen });
+    return chosen;
+  }
+
+  /** Note the end of the episode: `score` or `reward`, `truncated`, and perhaps the last observation. */
+  gameOver(result = {}) {
+    this.#note({ ...result, type: "game_over" });
+  }
+
+  /** Everything that was noted, a message per line. */
+  text() {
+    return this.#lines.map((line) => `${line}\n`).join("");
+  }
+
+  #note(message) {
+    this.#lines.push(JSON.stringify(message));
+  }
+}

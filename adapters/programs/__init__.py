@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .game import Program as Program
     from .game import program as program
     from .lane import GameStopped as GameStopped
+    from .message_file import MessageFile as MessageFile
     from .protocol import Limits as Limits
     from .server import ListeningVectorEnv as ListeningVectorEnv
     from .server import listen as listen

@@ -222,6 +222,18 @@ def read_result(message: Mapping[str, Any]) -> dict[str, float | None]:
     return result
 
 
+def read_end(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `score`, `reward` and `truncated` of a `game_over`.
+
+    Raises:
+        ProtocolError: one of them is of another type, or too large.
+    """
+    truncated = message.get("truncated", False)
+    if not isinstance(truncated, bool):
+        raise ProtocolError(f"game_over: truncated: expected a boolean, got {short(truncated)}")
+    return {**read_result(message), "truncated": truncated}
+
+
 def has_observation(message: Mapping[str, Any]) -> bool:
     """Return True if a `game_over` has a last observation."""
     return any(name in message for name in _OBSERVATION)

@@ -348,10 +348,7 @@ class Listener:
             assert seen is not None
             connection.send(protocol.act_message(agent.act(seen)))
             return
-        truncated = message.get("truncated", False)
-        if not isinstance(truncated, bool):
-            raise ProtocolError(f"game_over: truncated: expected a boolean, got {_what(truncated)}")
-        agent.game_over(seen, **protocol.read_result(message), truncated=truncated)
+        agent.game_over(seen, **protocol.read_end(message))
 
 
 def _what(value: Any) -> str:
