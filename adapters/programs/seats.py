@@ -26,6 +26,12 @@ class Seats:
         self._games: dict[Any, int] = {}  # by name
         self._taken: dict[int, set[int]] = {}  # of each game the players that are connected
 
+    @property
+    def num_taken(self) -> int:
+        """The lanes that have a connection."""
+        with self._lock:
+            return sum(map(len, self._taken.values()))
+
     @contextmanager
     def taken(self, hello: Mapping[str, Any]) -> Iterator[int]:
         """Take the lane of a connection for the time that it lasts.

@@ -99,7 +99,13 @@ class ListeningVectorEnv(QuestionVectorEnv):
         self.lane_games = None if players == 1 else np.arange(num_envs) // players
         # Also runs when this object is forgotten.
         self._stop = weakref.finalize(self, _stop, self._exchange, self._lanes, listener)
-        listener.open(self._lanes, self._exchange, Seats(num_envs, players))
+        self._seats = Seats(num_envs, players)
+        listener.open(self._lanes, self._exchange, self._seats)
+
+    @property
+    def num_connected(self) -> int:
+        """How many lanes have a connection now."""
+        return self._seats.num_taken
 
     def _reset(self, seeds: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
         """Begin with episodes that begin: games can't be made to start over.

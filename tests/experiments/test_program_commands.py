@@ -18,7 +18,7 @@ import entitize as ez
 import numpy as np
 import pytest
 from entitize.adapters.programs import ListeningVectorEnv
-from entitize.cli import decide
+from entitize.cli import decide, evaluate
 from entitize.envs import CategoricalMask
 from entitize.experiments import read_run_config
 from entitize.trainers import checkpoint_paths, step_of
@@ -143,8 +143,10 @@ def test_a_game_that_connects_is_trained_and_served(
     assert config.env.kwargs == {"address": address} and "secret" not in (run / "config.yaml").read_text()
     assert ez.load_agent(run).observation_space.entities == {"Cat": ("x",), "Mouse": ("x",)}
 
+    monkeypatch.setattr(evaluate, "_SECONDS_TO_CONNECT", 0.0)  # before any game connects
     code, out, err = eval_with(2, address, lambda: entitize("eval", run, "--episodes", 8, "--num-envs", 2))
     assert code == 0 and "5.00" in out, err
+    assert " of 2 lanes" in err and "--num-envs" in err
 
     agent = ez.load_agent(run, seed=0)
     served: list[str] = []
