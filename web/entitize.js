@@ -68,7 +68,7 @@ export class Agent {
    */
   gameOver(result = {}) {
     if (this.#ended) throw this.#ended;
-    this.#socket.send(JSON.stringify({ ...result, type: "game_over" }));
+    this.#socket.send(encode({ ...result, type: "game_over" }));
   }
 
   /** Close the connection; an episode that is not over is truncated. */
@@ -80,7 +80,7 @@ export class Agent {
     if (this.#ended) return Promise.reject(this.#ended);
     if (this.#waiting) return Promise.reject(new AgentError("expected one question at a time, got a second one"));
     return new Promise((resolve, reject) => {
-      const text = JSON.stringify(message); // throws for what JSON can't hold, before anything is waited for
+      const text = encode(message); // throws for what JSON can't hold, before anything is waited for
       this.#waiting = { expected, resolve, reject };
       this.#socket.send(text);
     });
@@ -132,6 +132,11 @@ export class Recorder {
   }
 
   #note(message) {
-    this.#lines.push(JSON.stringify(message));
+    this.#lines.push(encode(message));
   }
+}
+
+/** A message as text, with typed arrays as lists. */
+function encode(message) {
+  return JSON.stringify(message, (_, value) => (ArrayBuffer.isView(value) ? Array.from(value) : value));
 }

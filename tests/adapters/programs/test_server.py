@@ -298,6 +298,11 @@ for (let episode = 0; episode < 3; episode++) {
 }
 let refused = "";
 try { await agent.act({ entities: { Dog: [[1]] }, actions: {} }); } catch (error) { refused = error.message; }
+const [Cat, actors] = [[new Float32Array([0])], new Uint8Array([0])];
+await agent.act({ entities: { Cat }, actions: { move: { actors } }, score: 0 });
+let circle = {};
+circle.circle = circle;
+try { await agent.act(circle); } catch (error) { refused += error.message; }
 await agent.act({ entities: { Cat: [[0]] }, actions: { move: { actors: [0] } }, score: 0 });
 agent.close();
 console.log(JSON.stringify({ total, refused, lane: agent.lane }));
@@ -313,6 +318,7 @@ console.log(JSON.stringify({ total, refused, lane: agent.lane }));
         said = json.loads(result.stdout)
         wait_until(lambda: trainer.total(1) == 3)
         assert trainer.total(0) == said["total"] and "Dog" in said["refused"]
+        assert "circular" in said["refused"]
 
 
 def _node_version() -> int:
