@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ...envs.batch.resolve import ResolvedObservation
 from ...envs.waiting import waiting_for_games
+from .shared_game import Result, SharedGame
 
 #: The actions of one step, by name (A, …).
 Answer = Mapping[str, NDArray[Any]]
@@ -38,14 +39,15 @@ class Report:
     is_over: bool = False
     is_truncated: bool = False
     final: ResolvedObservation | None = None  # the last observation of the episode that is over
+    outcome: str | None = None  # "win", "draw" or "loss", of the round that is over
 
 
 class Exchange:
     """Shared by the lanes of one vector environment: a lock, and counts of those that have asked.
 
     Attributes:
-        changed: its lock guards this object and all lanes; notified when a waiting step may continue.
-        over: of the same lock; notified when an episode is over.
+        lock: guards this object, all games and all lanes.
+        changed: notified when a waiting step may continue; with that lock.
         asked: how many lanes have a question.
         pending: how many games have no question since their last answer.
         failed: the lanes whose games have failed.
@@ -53,8 +55,8 @@ class Exchange:
     """
 
     def __init__(self) -> None:
-        lock = RLock()
-        self.changed, self.over = Condition(lock), Condition(lock)
+        self.lock = RLock()
+        self.changed = Condition(self.lock)
         self.asked = self.pending = 0
         self.failed: list[Lane] = []
         self.ended: Exception | None = None
@@ -113,59 +115,6 @@ class Exchange:
         return self.asked > 0 and (self._is_late or not self.pending)
 
 
-#: Seconds that a player's next episode waits for the ends of the others' last ones, which were sent before.
-_BETWEEN_EPISODES = 1.0
-
-
-class SharedGame:
-    """The lanes of the players of one game, most often one: a step waits for a question in any of them."""
-
-    def __init__(self, exchange: Exchange) -> None:
-        self.exchange = exchange
-        self.lanes: list[Lane] = []
-        self._is_pending = False
-        self._episode = 0  # how many the game has begun
-
-    def begin_episode(self, lane: Lane) -> None:
-        """Let the lane begin the game's next episode, or join the one that others play. The caller locks.
-
-        Messages of several connections can overtake each other: the next one begins when all have ended.
-        """
-
-        def can_begin() -> bool:
-            return lane.episode < self._episode or not self._is_playing()
-
-        self.exchange.over.wait_for(can_begin, _BETWEEN_EPISODES)
-        if not self._is_playing() or lane.episode == self._episode:
-            self._episode += 1
-        lane.episode = self._episode
-        lane.is_skipping = any(other.is_skipping and other.is_in_episode for other in self.lanes)
-
-    def _is_playing(self) -> bool:
-        return any(lane.is_in_episode for lane in self.lanes)
-
-    def count(self) -> None:
-        """Count the game among those without a question, or no longer. The caller holds the lock."""
-        is_pending = any(lane.is_pending for lane in self.lanes)
-        is_pending &= all(lane.question is None for lane in self.lanes)
-        self.exchange.pending += is_pending - self._is_pending
-        self._is_pending = is_pending
-
-    def skip(self) -> list[Lane]:
-        """Leave out the rest of the running episode, if any, for all players; the caller holds the lock.
-
-        An episode of which no question was answered is not left out.
-
-        Returns:
-            the lanes whose questions `answer` must answer afterwards.
-        """
-        for lane in self.lanes:
-            lane.take()
-        if not any(lane.is_in_episode and not lane.is_at_start for lane in self.lanes):
-            return []
-        return [lane for lane in self.lanes if lane.is_in_episode and lane.skip()]
-
-
 class Lane:
     """The questions of one player of a game and their answers.
 
@@ -174,9 +123,10 @@ class Lane:
         question: waits for its answer; None: there is none.
         is_pending: there is a game, and it has not asked since its last answer.
         is_in_episode: the running episode has had a question.
-        episode: the number of that of the game which it has played last.
+        round: the number of the game's that it has joined last.
         is_at_start: the question is the first of its episode.
         is_skipping: nobody watches the rest of the running episode.
+        is_stopped: the game is to stop.
         answered_at: when it got that answer, or began.
         error: what ended the game before its time.
     """
@@ -188,11 +138,11 @@ class Lane:
         self.answered_at = 0.0
         self.error: BaseException | None = None
         self.is_in_episode = self.is_at_start = self.is_skipping = False
-        self.episode = 0
+        self.round = 0
         self._game, self._exchange = game, game.exchange
         self._report = Report()
         self._answers: SimpleQueue[Answer | GameStopped | None] = SimpleQueue()
-        self._is_stopped = False
+        self.is_stopped = False
         self._is_asking = False
         game.lanes.append(self)
 
@@ -222,7 +172,7 @@ class Lane:
                 )
             is_first = not self.is_in_episode
             if is_first:
-                self._game.begin_episode(self)
+                self._game.begin(self)
             self.is_in_episode = True
             if self.is_skipping:
                 return None
@@ -238,21 +188,36 @@ class Lane:
             raise answer
         return answer
 
-    def end(self, reward: float, is_truncated: bool, final: ResolvedObservation | None) -> None:
-        """End an episode.
+    def end(
+        self,
+        reward: float,
+        is_truncated: bool,
+        final: ResolvedObservation | None,
+        result: Result | None = None,
+    ) -> None:
+        """End an episode, or without one a round in which this player had no question.
 
         Raises:
             GameStopped: the game is to stop.
         """
         with self._exchange.changed:
             self._check_going()
-            self.is_in_episode = False
-            self._exchange.over.notify_all()
-            if self.is_skipping:
-                return
-            report = self._report
-            report.reward += reward
-            report.is_over, report.is_truncated, report.final = True, is_truncated, final
+            was_playing, self.is_in_episode = self.is_in_episode, False
+            if was_playing and not self.is_skipping:
+                report = self._report
+                report.reward += reward
+                report.is_over, report.is_truncated, report.final = True, is_truncated, final
+            self._game.end(self, result or Result())
+
+    def tell(self, outcome: str | None, is_over: bool) -> None:
+        """Report the outcome of a round, and its end to a player who had no question. The caller locks."""
+        self._report.outcome = outcome
+        self._report.is_over |= is_over
+
+    @property
+    def is_shared(self) -> bool:
+        """True where the game has other players."""
+        return len(self._game.lanes) > 1
 
     def fail(self, error: BaseException) -> None:
         """End the game with an error, which the next step raises."""
@@ -269,7 +234,7 @@ class Lane:
             self._exchange.changed.notify()  # also where a step can't continue: there may be no game left
 
     def _check_going(self) -> None:
-        if self._is_stopped:
+        if self.is_stopped:
             raise GameStopped
 
     def _set_pending(self, is_pending: bool) -> None:
@@ -311,5 +276,6 @@ class Lane:
     def stop(self) -> None:
         """Let the game's present or next call raise `GameStopped`."""
         with self._exchange.changed:
-            self._is_stopped = True
+            self.is_stopped = True
+            self._game.stop_waiting()
         self._answers.put(GameStopped())

@@ -28,7 +28,7 @@ _RESULT = ("score", "reward")
 _FIELDS = {
     "hello": ("protocol", "spaces", "token", "game", "player"),
     "observe": (*_OBSERVATION, *_RESULT),
-    "game_over": (*_OBSERVATION, *_RESULT, "truncated"),
+    "game_over": (*_OBSERVATION, *_RESULT, "truncated", "outcome"),
 }
 #: Field of an action's mask in a message -> that of the mask's class.
 _MASK_FIELDS = {
@@ -223,7 +223,7 @@ def read_result(message: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def read_end(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `score`, `reward` and `truncated` of a `game_over`.
+    """Return `score`, `reward`, `truncated` and `outcome` of a `game_over`.
 
     Raises:
         ProtocolError: one of them is of another type, or too large.
@@ -231,7 +231,10 @@ def read_end(message: Mapping[str, Any]) -> dict[str, Any]:
     truncated = message.get("truncated", False)
     if not isinstance(truncated, bool):
         raise ProtocolError(f"game_over: truncated: expected a boolean, got {short(truncated)}")
-    return {**read_result(message), "truncated": truncated}
+    outcome = message.get("outcome")
+    if "outcome" in message and not isinstance(outcome, str):
+        raise ProtocolError(f"game_over: outcome: expected a text, got {short(outcome)}")
+    return {**read_result(message), "truncated": truncated, "outcome": outcome}
 
 
 def has_observation(message: Mapping[str, Any]) -> bool:
@@ -274,7 +277,8 @@ def _mask(space: EntitySpace, name: str, given: Any) -> Any:
     keys = {key: field for key, field in _MASK_FIELDS.items() if field in allowed}
     for key in given:
         if key not in keys:
-            raise ProtocolError(f"actions: {name!r}: expected {', '.join(keys)}, got {short(key)}")
+            expected = ", ".join(keys) or "no fields"
+            raise ProtocolError(f"actions: {name!r}: expected {expected}, got {short(key)}")
         if not isinstance(given[key], list):
             raise ProtocolError(f"actions: {name!r}: {key}: expected a list, got {short(given[key])}")
         if key == "mask" and not _has_numbers(given[key]):

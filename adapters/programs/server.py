@@ -23,10 +23,11 @@ from ...envs.errors import WorkerError, whole_number
 from ...envs.spaces import EntitySpace
 from ...envs.waiting import waiting_for_games
 from . import protocol
-from .lane import Exchange, GameStopped, Lane, SharedGame
+from .lane import Exchange, GameStopped, Lane
 from .protocol import Limits, ProtocolError
 from .seats import Seats
 from .server_resources import Pace, allow_open_files, host_and_port, is_loopback, quiet_logger
+from .shared_game import SharedGame
 from .training_agent import TrainingAgent
 from .vector_env import QuestionVectorEnv
 
@@ -95,7 +96,9 @@ class ListeningVectorEnv(QuestionVectorEnv):
         self.address = listener.address
         self._name = f"ListeningVectorEnv({self.address})"
         self._games = [SharedGame(self._exchange) for _ in range(num_envs // players)]
-        self._lanes = [Lane(f"game {number}", self._games[number // players]) for number in range(num_envs)]
+        self._lanes = [
+            Lane(_name(number, players), self._games[number // players]) for number in range(num_envs)
+        ]
         self.lane_games = None if players == 1 else np.arange(num_envs) // players
         # Also runs when this object is forgotten.
         self._stop = weakref.finalize(self, _stop, self._exchange, self._lanes, listener)
@@ -355,6 +358,10 @@ class Listener:
             connection.send(protocol.act_message(agent.act(seen)))
             return
         agent.game_over(seen, **protocol.read_end(message))
+
+
+def _name(lane: int, players: int) -> str:
+    return f"game {lane}" if players == 1 else f"game {lane // players}, player {lane % players}"
 
 
 def _what(value: Any) -> str:

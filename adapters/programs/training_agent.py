@@ -17,8 +17,12 @@ from ...envs.decisions import decide_member, decide_members
 from ...envs.errors import ObservationError
 from ...envs.spaces import EntitySpace
 from .lane import Answer, Lane
+from .shared_game import Result
 
 _Choice = TypeVar("_Choice", bound=Enum)
+
+#: What a game may say of its end, for each player.
+OUTCOMES = ("win", "draw", "loss")
 
 
 class TrainingAgent:
@@ -42,7 +46,7 @@ class TrainingAgent:
         self.questions = 0
         self._lane = lane
         self._resolver = Resolver(space, name)
-        self._score = 0.0
+        self._score = self._total = 0.0
         self._given: str | None = None  # "score" or "reward": what came in this episode
 
     @overload
@@ -85,31 +89,41 @@ class TrainingAgent:
         score: float | None = None,
         reward: float | None = None,
         truncated: bool = False,
+        outcome: str | None = None,
     ) -> None:
-        """End the episode; does nothing where none has begun.
+        """End the episode; does nothing where none has begun, unless the game has other players.
 
         Args:
             seen: the last observation, with its score.
             score: the last score, where there is no `seen`.
             reward: in place of the score the reward since the last question.
             truncated: the episode was cut off, by a time limit for instance, and would have gone on.
+            outcome: "win", "draw" or "loss"; None: who of several players has won is read from their scores.
 
         Raises:
-            ObservationError: as of `act`; or the whole episode had neither score nor reward.
+            ObservationError: as of `act`; the whole episode had neither score nor reward; or an unknown
+                outcome.
             GameStopped: training is over. Let it pass.
         """
         if not self.is_playing:
-            return
+            if not self._lane.is_shared:
+                return
+            self._score, self._total, self._given = 0.0, 0.0, None
+        if outcome not in (None, *OUTCOMES):
+            raise ObservationError(
+                f"{self._resolver.env_name}: outcome: expected one of {', '.join(OUTCOMES)}, got {outcome!r}"
+            )
         final = None if seen is None else self._resolver.resolve(seen)
         if seen is not None and score is None and reward is None:
             score, reward = _result(seen)
         earned = self._earned(score, reward)
-        if self._given is None and not truncated:
+        if self._given is None and not truncated and self.is_playing:
             raise ObservationError(
                 f"{self._resolver.env_name}: game_over: expected a score or a reward in the episode, got"
                 " neither. Give one with an observation or with game_over"
             )
-        self._lane.end(earned, truncated, final)
+        total = None if self._given is None else self._total
+        self._lane.end(earned, truncated, final, Result(total, outcome))
         self.is_playing = False
 
     def _ask(self, asked: Observation, seen: Observation) -> dict[str, Action]:
@@ -118,7 +132,7 @@ class TrainingAgent:
         if self.observation_space.hidden:
             self._check_visible(resolved)
         if not self.is_playing:
-            self._score, self._given = 0.0, None
+            self._score, self._total, self._given = 0.0, 0.0, None
         earned = self._earned(*_result(seen))
         reward = earned if self.is_playing else 0.0  # what comes before the first decision is no reward
         self.is_playing = True
@@ -163,8 +177,9 @@ class TrainingAgent:
         number = self._number(name, score if reward is None else reward)
         self._given = name
         if name == "reward":
+            self._total += number
             return number
-        before, self._score = self._score, number
+        before, self._score, self._total = self._score, number, number
         return number - before
 
     def _number(self, what: str, value: Any) -> float:

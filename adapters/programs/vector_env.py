@@ -23,7 +23,8 @@ from ...envs.vector.vector_env import EntityVectorEnv, StepResult
 from ...ragged import RaggedArray
 from .game import Program
 from .game_thread import GameThread, stop_games
-from .lane import Exchange, Lane, Report, SharedGame
+from .lane import Exchange, Lane, Report
+from .shared_game import SharedGame
 
 #: The folders of our own code between a game and its error.
 _NOT_THE_GAMES = tuple(Path(__file__).resolve().parents[2] / part for part in ("adapters", "envs"))
@@ -107,6 +108,9 @@ class QuestionVectorEnv(EntityVectorEnv):
         if finals:
             info["final_obs"] = self._batch(list(finals.values()))
             info["_final_obs"] = np.isin(np.arange(self.num_envs), list(finals))
+        if any(report.outcome for report in reports):
+            info["outcome"] = np.array([report.outcome for report in reports], np.object_)
+            info["_outcome"] = np.array([report.outcome is not None for report in reports])
         return (
             self._batch([report.question for report in reports]),
             np.array([report.reward for report in reports], np.float32),

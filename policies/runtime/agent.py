@@ -145,6 +145,7 @@ class Agent:
         score: float | None = None,
         reward: float | None = None,
         truncated: bool = False,
+        outcome: str | None = None,
     ) -> None:
         """Do nothing: a game that is trained in reports the end of an episode here (see `ez.program`)."""
 

@@ -18,7 +18,7 @@ import entitize as ez
 import numpy as np
 import pytest
 from entitize.adapters.programs import ListeningVectorEnv
-from entitize.cli import decide, evaluate
+from entitize.cli import decide
 from entitize.envs import CategoricalMask
 from entitize.experiments import read_run_config
 from entitize.trainers import checkpoint_paths, step_of
@@ -143,10 +143,18 @@ def test_a_game_that_connects_is_trained_and_served(
     assert config.env.kwargs == {"address": address} and "secret" not in (run / "config.yaml").read_text()
     assert ez.load_agent(run).observation_space.entities == {"Cat": ("x",), "Mouse": ("x",)}
 
-    monkeypatch.setattr(evaluate, "_SECONDS_TO_CONNECT", 0.0)  # before any game connects
-    code, out, err = eval_with(2, address, lambda: entitize("eval", run, "--episodes", 8, "--num-envs", 2))
-    assert code == 0 and "5.00" in out, err
-    assert " of 2 lanes" in err and "--num-envs" in err
+    command = [sys.executable, "-m", "entitize", "eval", str(run), "--episodes", "8", "--num-envs", "2"]
+    games = [threading.Thread(target=connected, args=(address, [], "secret")) for _ in range(2)]
+    with started(command) as process:
+        games[0].start()
+        assert process.stderr is not None
+        told = iter(process.stderr.readline, "")
+        assert any("1 of 2 lanes" in line and "--num-envs" in line for line in told)
+        games[1].start()
+        out, _ = process.communicate(timeout=PATIENCE)
+    for game in games:
+        game.join()
+    assert process.returncode == 0 and "5.00" in out
 
     agent = ez.load_agent(run, seed=0)
     served: list[str] = []
@@ -156,17 +164,6 @@ def test_a_game_that_connects_is_trained_and_served(
         decide(agent, venv, is_over=lambda: len(served) > 30)
     game.join()
     assert served.count("act") >= 30
-
-
-def eval_with(count: int, address: str, command: Callable[[], tuple[int, str, str]]) -> tuple[int, str, str]:
-    """Run a command while `count` games connect to `address`."""
-    games = [threading.Thread(target=connected, args=(address, [], "secret")) for _ in range(count)]
-    for game in games:
-        game.start()
-    result = command()
-    for game in games:
-        game.join()
-    return result
 
 
 def test_players_that_connect_train_against_past_versions(
