@@ -27,6 +27,7 @@ from ..experiments import (
     with_flags_over_file,
 )
 from ..experiments.arguments import peek
+from ..experiments.config_file import read_yaml
 from ..experiments.environments import LISTEN
 from ..experiments.errors import user_errors
 from ..trainers import RankError, RunLockedError
@@ -95,9 +96,17 @@ def _base_config(arguments: Sequence[str]) -> TrainConfig:
         _check_game(game)
         return replace(base, env=replace(base.env, id=game))
     if address is not None:
-        options = {**base.env.kwargs, "address": address} if base.env.id == LISTEN else {"address": address}
+        # Options of the file are for the games that connect, unless it names another environment.
+        is_theirs = base.env.id == LISTEN or (config is not None and not _names_env(find_config(config)))
+        options = {**(base.env.kwargs if is_theirs else {}), "address": address}
         return replace(base, env=replace(base.env, id=LISTEN, kwargs=options))
     return base
+
+
+def _names_env(config: Path) -> bool:
+    """Return whether a configuration file has `env.id`."""
+    env = (read_yaml(config) or {}).get("env") or {}
+    return "id" in env
 
 
 def _check_together(chosen: TrainArguments, settings: TrainConfig, base: TrainConfig) -> None:

@@ -23,11 +23,10 @@ from ...envs.errors import WorkerError, whole_number
 from ...envs.spaces import EntitySpace
 from ...envs.waiting import waiting_for_games
 from . import protocol
-from .lane import Exchange, GameStopped, Lane
+from .lane import Exchange, GameStopped, Lane, SharedGame
 from .protocol import Limits, ProtocolError
 from .seats import Seats
 from .server_resources import Pace, allow_open_files, host_and_port, is_loopback, quiet_logger
-from .shared_game import SharedGame
 from .training_agent import TrainingAgent
 from .vector_env import QuestionVectorEnv
 

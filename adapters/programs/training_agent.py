@@ -17,7 +17,7 @@ from ...envs.decisions import decide_member, decide_members
 from ...envs.errors import ObservationError
 from ...envs.spaces import EntitySpace
 from .lane import Answer, Lane
-from .shared_game import Result
+from .outcomes import Result
 
 _Choice = TypeVar("_Choice", bound=Enum)
 

@@ -23,8 +23,7 @@ from ...envs.vector.vector_env import EntityVectorEnv, StepResult
 from ...ragged import RaggedArray
 from .game import Program
 from .game_thread import GameThread, stop_games
-from .lane import Exchange, Lane, Report
-from .shared_game import SharedGame
+from .lane import Exchange, Lane, Report, SharedGame
 
 #: The folders of our own code between a game and its error.
 _NOT_THE_GAMES = tuple(Path(__file__).resolve().parents[2] / part for part in ("adapters", "envs"))

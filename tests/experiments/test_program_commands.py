@@ -170,8 +170,8 @@ def test_players_that_connect_train_against_past_versions(
     entitize: Run, tmp_path: Path, address: str
 ) -> None:
     run, config = tmp_path / "run", tmp_path / "duel.yaml"
-    config.write_text("opponents: {interval: 2}\n")
-    words = ["--listen", address, "--config", config, "--env.kwargs", "players=2"]
+    config.write_text("env: {kwargs: {players: 2}}\nopponents: {interval: 2}\n")
+    words = ["--listen", address, "--config", config]
     names = [{"game": name, "player": player} for name in "ab" for player in (0, 1)]
 
     def with_players(*command: object) -> tuple[int, str, str]:
@@ -185,6 +185,9 @@ def test_players_that_connect_train_against_past_versions(
 
     code, _, err = with_players("train", *words, "--run", run, *SMALL)
     assert code == 0, err
+    assert read_run_config(run).env.kwargs == {"players": 2, "address": address}
+    code, _, err = entitize("train", *words, *SMALL, "--env.num-envs", 3)
+    assert code == 2 and "num_envs" in err and "2 players" in err
     code, out, err = with_players("eval", run, "--against", checkpoint_paths(run / "checkpoints")[0])
     assert code == 0 and "0.50" in out, "all of these games are drawn"
     code, out, err = with_players("eval", run, "--episodes", 3)

@@ -5,6 +5,7 @@ Shape alphabet: P players, E environments (lanes).
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -207,7 +208,8 @@ def _play_pair(
     alone = [_assign(players, sides[game], int(first[game])) for game in range(len(sides))]
     nothing = no_actions(venv.single_action_space, venv.num_envs)
     scores: list[float] = []
-    batch, _ = venv.reset(seed=seed)
+    batch, info = venv.reset(seed=seed)
+    was_active = ~inactive_lanes(info, venv.num_envs)
     rng = np.random.default_rng(seed)
     steps = 0
     while (played < quota).any():
@@ -218,6 +220,7 @@ def _play_pair(
         batch, rewards, terminated, truncated, info = venv.step(join_actions(nothing, moves))
         check_lanes("reward", rewards)
         inactive = inactive_lanes(info, venv.num_envs)
+        was_active |= ~inactive
         for game in results.follow(rewards, terminated | truncated, inactive, info):
             if played[game] < quota[game]:
                 score = results.score(alone[game], np.setdiff1d(results.lanes[game], alone[game]))
@@ -225,6 +228,12 @@ def _play_pair(
             played[game] += 1
             results.start(game)
             alone[game] = _assign(players, sides[game], int(first[game] + played[game]))
+    for lane in np.flatnonzero(~was_active):
+        if any(lane in results.lanes[game] for game in np.flatnonzero(quota)):
+            warnings.warn(
+                f"play_matches: lane {lane} was never active in its games: does its agent join them?",
+                stacklevel=3,
+            )
     return np.array(scores)
 
 

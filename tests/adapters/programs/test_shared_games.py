@@ -13,7 +13,8 @@ import entitize as ez
 import numpy as np
 import pytest
 from entitize.adapters.programs import ListeningVectorEnv
-from entitize.adapters.programs.shared_game import Result, outcomes_of
+from entitize.adapters.programs.lane import SharedGame
+from entitize.adapters.programs.outcomes import Result, outcomes_of
 from websockets.exceptions import ConnectionClosed
 
 from facts import raises
@@ -110,8 +111,6 @@ def test_a_round_in_which_a_player_has_no_question_is_a_round(says_over_to_all: 
 
 def test_a_pause_of_the_trainer_mixes_no_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each player has a loop of its own, so that one may ask for the next round while the other waits."""
-    from entitize.adapters.programs.shared_game import SharedGame
-
     monkeypatch.setattr(SharedGame, "THINKING", 0.4)
     pauses = iter([1.0] * 5)
 
