@@ -1,6 +1,7 @@
 // An observation of the protocol (docs/protocol.md), checked and laid out as the arrays that an ONNX file takes.
 
 const FIELDS = ["entities", "actions", "globals", "visible", "score", "reward", "type"];
+const LARGEST = 1e9; // a trainer refuses larger numbers
 const ENTITY_FIELDS = ["actors", "actor_types", "mask"];
 const MASK_FIELDS = {
   Categorical: ENTITY_FIELDS,
@@ -20,15 +21,26 @@ export function columnsOf({ choices, components = [] }) {
 }
 
 /**
+ * The types of entities in the order that numbers them; `inputs`: of the ONNX file.
+ *
+ * JavaScript puts keys that look like whole numbers first, but names of inputs never do.
+ */
+export function typesOf(spaces, inputs) {
+  const types = Object.keys(spaces.entities);
+  const places = Object.keys(inputs).filter((place) => place.startsWith("entities/"));
+  return places.length === types.length ? places.map((place) => place.slice("entities/".length)) : types;
+}
+
+/**
  * Read an observation: `globals`, `entities` and `visible` by type, and per action its `actors`, `actees` and `mask` (flat).
- * A global action has one row of its mask, or none where it is not available.
+ * A global action has one row of its mask, or none where it is not available. `types`: in the order that numbers entities.
  *
  * Throws an Error that names the culprit.
  */
-export function readObservation(spaces, observation) {
+export function readObservation(spaces, types, observation) {
   checkNames("observation", keysOf("observation", observation), FIELDS);
   const { entities = {}, actions = {}, globals = [], visible = {} } = observation;
-  const types = Object.keys(spaces.entities);
+  checkResult(observation);
   checkNames("entities", keysOf("entities", entities), types);
   checkNames("visible", keysOf("visible", visible), spaces.hidden ? types : []);
   checkNames("actions", keysOf("actions", actions), Object.keys(spaces.actions));
@@ -36,9 +48,10 @@ export function readObservation(spaces, observation) {
   const shown = []; // per entity: whether it is visible
   const ranges = {}; // per type: its first entity, and the one after the last
   for (const type of types) {
-    const rows = listOf(`entities: ${type}`, entities[type] ?? []);
+    const rows = listOf(`entities: ${type}`, type in entities ? entities[type] : []);
     step.entities[type] = rows.flatMap((row, i) => rowOf(`entities: ${type}: row ${i}`, row, spaces.entities[type], "features"));
-    step.visible[type] = flagsOf(`visible: ${type}`, visible[type] ?? rows.map(() => 1), rows.length, "entities");
+    const flags = type in visible ? visible[type] : rows.map(() => 1);
+    step.visible[type] = flagsOf(`visible: ${type}`, flags, rows.length, "entities");
     ranges[type] = [shown.length, shown.length + rows.length];
     shown.push(...step.visible[type]);
   }
@@ -68,7 +81,7 @@ function readMask(place, space, asked, ranges, shown) {
 /** The entities that are named by index or by type; all where neither is given. */
 function membersOf(place, role, indices, types, ranges, shown) {
   if (indices !== undefined && types !== undefined) throw new Error(`${place}: expected ${role}s or ${role}_types, got both`);
-  let members = indices ?? shown.map((_, i) => i);
+  let members = indices === undefined ? shown.map((_, i) => i) : indices;
   if (types !== undefined) {
     checkNames(`${place}: ${role}_types`, listOf(`${place}: ${role}_types`, types), Object.keys(ranges));
     members = types.flatMap((type) => Array.from({ length: ranges[type][1] - ranges[type][0] }, (_, i) => ranges[type][0] + i));
@@ -118,6 +131,19 @@ function checkNames(place, given, known) {
     throw new Error(`${place}: expected ${known.length ? `some of ${known.join(", ")}` : "none"}, got ${say(unknown)}`);
 }
 
+/** A score or a reward goes nowhere here, but a trainer would refuse a wrong one. */
+function checkResult(observation) {
+  const given = ["score", "reward"].filter((name) => observation[name] !== undefined);
+  if (given.length > 1) throw new Error("observation: expected a score or a reward, got both");
+  for (const name of given)
+    if (typeof observation[name] === "boolean" || !isNumber(observation[name]))
+      throw new Error(`${name}: expected a number up to ${LARGEST}, got ${say(observation[name])}`);
+}
+
+function isNumber(value) {
+  return typeof value === "boolean" || (typeof value === "number" && Math.abs(value) <= LARGEST);
+}
+
 function keysOf(place, given) {
   if (given === null || typeof given !== "object" || Array.isArray(given) || ArrayBuffer.isView(given))
     throw new Error(`${place}: expected an object, got ${say(given)}`);
@@ -133,9 +159,9 @@ function rowOf(place, given, names, what) {
   const row = listOf(place, given);
   if (row.length !== names.length)
     throw new Error(`${place}: expected ${names.length} ${what} (${names.join(", ")}), got ${row.length}`);
-  const wrong = row.findIndex((number) => typeof number !== "number" || !Number.isFinite(Math.fround(number)));
-  if (wrong >= 0) throw new Error(`${place}: ${names[wrong]}: expected a finite number, got ${say(row[wrong])}`);
-  return row;
+  const wrong = row.findIndex((number) => !isNumber(number));
+  if (wrong >= 0) throw new Error(`${place}: ${names[wrong]}: expected a number up to ${LARGEST}, got ${say(row[wrong])}`);
+  return row.map(Number);
 }
 
 function flagsOf(place, given, count, what) {
@@ -148,6 +174,6 @@ function flagsOf(place, given, count, what) {
 
 /** A value in errors, short. */
 function say(value) {
-  const text = typeof value === "string" || typeof value === "number" ? String(value) : (JSON.stringify(value) ?? String(value));
+  const text = typeof value === "number" ? String(value) : (JSON.stringify(value) ?? String(value));
   return text.length > 60 ? `${text.slice(0, 60)}…` : text;
 }

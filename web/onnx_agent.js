@@ -4,26 +4,32 @@
 //     const { move } = await agent.act(game.observation());
 //     game.step(move.labels[0]);
 
-import { columnsOf, isGlobal, readObservation } from "./observation.js";
+import { columnsOf, isGlobal, readObservation, typesOf } from "./observation.js";
 import * as ort from "./vendor/ort.wasm.min.mjs";
 
 ort.env.wasm.numThreads = 1;
+
+/** What computes now: onnxruntime-web mixes up steps that are computed at the same time, also those of different networks. */
+let turn = Promise.resolve();
 
 /** Decides as `Agent` of entitize.js does, without a connection. */
 export class OnnxAgent {
   /** Read `${path}.onnx` and `${path}.json`; `random`: numbers in [0, 1) to draw actions from. */
   static async load(path, random = Math.random) {
     const [names, session] = await Promise.all([
-      fetch(`${path}.json`).then((response) => response.json()),
-      ort.InferenceSession.create(`${path}.onnx`, { executionProviders: ["wasm"] }),
+      read(`${path}.json`).then((response) => response.json()),
+      read(`${path}.onnx`)
+        .then((response) => response.arrayBuffer())
+        .then((file) => ort.InferenceSession.create(new Uint8Array(file), { executionProviders: ["wasm"] })),
     ]);
     return new OnnxAgent(names, session, random);
   }
 
-  #turn = Promise.resolve(); // the session computes one step at a time
+  #types; // of entities, in the order that numbers them
 
   constructor(names, session, random) {
     Object.assign(this, { names, session, random, spaces: names.spaces, value: 0 });
+    this.#types = typesOf(names.spaces, names.inputs);
   }
 
   /**
@@ -36,9 +42,11 @@ export class OnnxAgent {
    * Throws an Error that names the culprit for an observation that a trainer would refuse.
    */
   async act(observation, { deterministic = false } = {}) {
-    const step = readObservation(this.spaces, observation);
-    const run = this.#turn.then(() => this.session.run(this.#feeds(step)));
-    this.#turn = run.catch(() => {});
+    if (this.session === null) throw new Error("the agent was closed");
+    const step = readObservation(this.spaces, this.#types, observation);
+    const session = this.session;
+    const run = turn.then(() => session.run(this.#feeds(step)));
+    turn = run.catch(() => {});
     const outputs = await run;
     this.value = outputs.value.data[0];
     const pick = deterministic ? largest : (row) => this.#draw(row);
@@ -61,7 +69,9 @@ export class OnnxAgent {
 
   /** Free the memory of the network. */
   close() {
-    return this.#turn.then(() => this.session.release());
+    const session = this.session;
+    this.session = null;
+    return turn.then(() => session?.release());
   }
 
   #feeds(step) {
@@ -95,6 +105,13 @@ export class OnnxAgent {
   #normal() {
     return Math.sqrt(-2 * Math.log(1 - this.random())) * Math.cos(2 * Math.PI * this.random());
   }
+}
+
+/** Fetch a file; throw an Error that names it where it is not there. */
+async function read(path) {
+  const response = await fetch(path);
+  if (!response.ok) throw new Error(`${path}: expected a file of \`entitize export\`, got status ${response.status}`);
+  return response;
 }
 
 /** By kind, for the actors of an action: what the logits (actors, choices) of all of them decide. */

@@ -27,6 +27,10 @@ class WebHandler(SimpleHTTPRequestHandler):
         name = path.removeprefix("/made/")
         return super().translate_path(path) if name == path else str(self._made / name)
 
+    def end_headers(self) -> None:
+        self.send_header("Cache-Control", "no-store")  # tests make other files of the same name
+        super().end_headers()
+
     def log_message(self, *_: Any) -> None:
         pass
 

@@ -190,6 +190,15 @@ CHANGES: list[tuple[dict[str, Any], list[object]]] = [
     ({"visible": {}, "actions": {"face": {}, "target": {}, "order": {}, "aim": {}, "wind": {}}}, []),
     ({"actions": {"target": {"actors": []}}}, []),
     ({"score": 3}, []),
+    ({"entities": {"Hero": [[True, 1], [1, 1]], "Foe": [[0, 1, 0]]}, "visible": {}}, []),
+    ({"score": "3"}, ["score", '"3"']),
+    ({"score": 1, "reward": 1}, ["score", "reward", "both"]),
+    ({"reward": None}, ["reward", "null"]),
+    ({"score": True}, ["score", "true"]),
+    ({"entities": {"Hero": [[1e10, 1]]}, "visible": {}}, ["Hero", "x", 10000000000]),
+    ({"entities": {"Hero": None}, "visible": {}}, ["Hero", "null"]),
+    ({"actions": {"face": {"actors": None}}}, ["face", "null"]),
+    ({"actions": {"face": {"actors": ["0"]}}}, ["face", '"0"']),
     ({"entities": {"Hero": [[10, 10]], "Foes": [[3, 4, 1]]}}, ["entities", "Foe", "Foes"]),
     ({"entities": {"Hero": [[10, 10, 10]]}, "visible": {}}, ["Hero", 2, "x, y", 3]),
     ({"entities": {"Hero": [10, 10]}, "visible": {}}, ["Hero"]),
@@ -250,7 +259,8 @@ def test_what_a_trainer_refuses_is_refused(number: int, agent: ez.Agent, told: l
         is_right = True
     except (ValueError, TypeError):
         is_right = False
-    is_right &= "visible" not in facts or bool(facts == [])  # a trainer refuses actors that are hidden
+    is_right &= "visible" not in facts  # a trainer refuses actors that are hidden,
+    is_right &= "reward" not in facts  # and a score together with a reward
     assert (told[number] == "no error") == is_right == (not facts), told[number]
     assert all(str(fact) in told[number] for fact in facts), told[number]
 
@@ -266,8 +276,22 @@ def test_numbers_that_json_does_not_know_are_refused(agent: ez.Agent, browser: B
             agent.act({ entities: { Hero }, globals: new Float32Array([0]), actions: { face: {} } })));
         agent.gameOver({ score: 3 });
         await agent.close();
-        return [...told, one.face.actors.length + other.face.actors.length];"""
-    *messages, actors = in_browser(browser, address, program)
-    assert actors == 2
+        await agent.close();
+        const closed = await agent.act({}).catch((error) => error.message);
+        const missing = await OnnxAgent.load("made/none").catch((error) => error.message);
+        return [...told, one.face.actors.length + other.face.actors.length, closed, missing];"""
+    *messages, actors, closed, missing = in_browser(browser, address, program)
+    assert actors == 2 and "closed" in closed and "made/none." in missing and "404" in missing
     for message, said in zip(messages, ("NaN", "Infinity", "1e+300", "undefined"), strict=True):
         assert all(fact in message for fact in ("Hero", "x", said)), message
+
+
+def test_types_that_look_like_numbers_keep_their_places(made: Path, browser: Browser, address: str) -> None:
+    """JavaScript puts such keys first, and numbers entities by the order of their types."""
+    actions = ez.EntityActionSpace({"go": ez.Categorical(["left", "right"])})
+    space = ez.EntitySpace({"Hero": ["x"], "7": ["x"]}, actions)
+    ez.export_onnx(ez.RogueNet(space, actions, d_model=8, n_layer=1), made / "kinds.onnx")
+    program = """const entities = { Hero: [[1]], 7: [[2], [3]] };
+        const seen = { entities, actions: { go: { actor_types: ["Hero"] } } };
+        return (await agent.act(seen)).go.actors;"""
+    assert in_browser(browser, address, program) == [0]
