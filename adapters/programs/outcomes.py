@@ -1,4 +1,4 @@
-"""Who has won a round of a game of several players."""
+"""Outcomes of the rounds of a game of several players."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a round ended for a player."""
+    """The end of a round for a player."""
 
     total: float | None = None  # the last score, or the sum of all rewards
     outcome: str | None = None  # "win", "draw" or "loss", where the game says so
@@ -19,7 +19,7 @@ _EVEN = 1e-6
 
 
 def outcomes_of(results: Iterable[Result | None]) -> list[str | None]:
-    """Return who has won: what the players say, else who has the most; None where that is not known."""
+    """Return each player's outcome: the one that it says, else by the largest total; None where unknown."""
     known = list(results)
     totals = [None if result is None else result.total for result in known]
     outcomes: list[str | None] = []

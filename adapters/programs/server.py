@@ -106,7 +106,7 @@ class ListeningVectorEnv(QuestionVectorEnv):
 
     @property
     def num_connected(self) -> int:
-        """How many lanes have a connection now."""
+        """The number of lanes that have a connection now."""
         return self._seats.num_taken
 
     def _reset(self, seeds: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:

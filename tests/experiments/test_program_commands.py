@@ -6,11 +6,12 @@ import json
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -194,15 +195,22 @@ def test_players_that_connect_train_against_past_versions(
     assert code == 0 and "5.00" in out, err
 
 
+@contextmanager
+def listening(run: Path, address: str) -> Iterator[subprocess.Popen[str]]:
+    """A trainer that waits for one game, and would train it for long."""
+    command = [sys.executable, "-m", "entitize", "train", "--listen", address, "--run", str(run)]
+    command += [*map(str, SMALL), "--env.num-envs", "1", "--ppo.total-timesteps", "1000000"]
+    with started(command) as trainer:
+        assert trainer.stderr is not None and address in trainer.stderr.readline()
+        yield trainer
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_trainer_without_games_ends_at_the_first_signal(
     tmp_path: Path, address: str, number: signal.Signals
 ) -> None:
     run = tmp_path / "run"
-    command = [sys.executable, "-m", "entitize", "train", "--listen", address, "--run", str(run)]
-    command += [*map(str, SMALL), "--env.num-envs", "1", "--ppo.total-timesteps", "1000000"]
-    with started(command) as trainer:
-        assert trainer.stderr is not None and address in trainer.stderr.readline()
+    with listening(run, address) as trainer:
         trainer.send_signal(number)
         trainer.communicate(timeout=PATIENCE)
     assert trainer.returncode == 130 and not checkpoint_paths(run / "checkpoints")
@@ -213,10 +221,7 @@ def test_a_trainer_whose_games_have_left_saves_what_it_has_learned(
     tmp_path: Path, address: str, leaves_first: bool
 ) -> None:
     run = tmp_path / "run"
-    command = [sys.executable, "-m", "entitize", "train", "--listen", address, "--run", str(run)]
-    command += [*map(str, SMALL), "--env.num-envs", "1", "--ppo.total-timesteps", "1000000"]
-    with started(command) as trainer:
-        assert trainer.stderr is not None and address in trainer.stderr.readline()
+    with listening(run, address) as trainer:
         game = client.Agent.connect(f"ws://{address}", SPACES)
         for step in range(20):  # two updates of 8 steps, and a part of the third
             game.act({"Cat": [[0.5]]}, {"move": {"actors": [0]}}, score=step)
