@@ -5,7 +5,7 @@ docs/protocol.md describes the file: the messages of a game, one per line, with 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...envs.actions import ActionSpace, Categorical, MultiCategorical
+from ...envs.actions import ActionSpace
 from ...envs.batch.entity_batch import EntityBatch
-from ...envs.spaces import EntitySpace
 from ...ragged import RaggedArray
 from . import protocol
 from .game import Program
@@ -73,9 +72,9 @@ class MessageFile(Program):
         self._in_line(protocol.check_fields, message)
         return message
 
-    def _in_line(self, read: Any, *arguments: Any) -> Any:
+    def _in_line(self, read: Any, *arguments: Any, **named: Any) -> Any:
         try:
-            return read(*arguments)
+            return read(*arguments, **named)
         except Exception as error:  # a file is untrusted: it can hold anything
             raise self._error(str(error)) from error
 
@@ -94,7 +93,8 @@ class MessageFile(Program):
                 self._chosen = message["chosen"]
                 self._in_line(agent.act, protocol.read_observation(space, message, limits))
             else:
-                self._in_line(_end, agent, space, message, limits)
+                end = self._in_line(protocol.read_end, space, message, limits)
+                self._in_line(agent.game_over, **end)
         agent.game_over(truncated=True)
 
     def choose(self, batch: EntityBatch, rng: np.random.Generator) -> dict[str, RaggedArray]:
@@ -118,13 +118,6 @@ class MessageFile(Program):
         return actions
 
 
-def _end(agent: TrainingAgent, space: EntitySpace, message: Mapping[str, Any], limits: Limits) -> None:
-    seen = None
-    if protocol.has_observation(message):
-        seen = protocol.read_observation(space, message, limits)
-    agent.game_over(seen, **protocol.read_end(message))
-
-
 def _values(action: ActionSpace, given: Any, actors: NDArray[np.int64]) -> NDArray[Any]:
     """Return the choices of the actors (A, …) in one of the forms in which a trainer answers.
 
@@ -136,34 +129,10 @@ def _values(action: ActionSpace, given: Any, actors: NDArray[np.int64]) -> NDArr
     asked = actors.tolist()
     if not action.is_global and given.get("actors", asked) != asked:
         raise ValueError(f"actors: expected those of the observation, {asked}, got {short(given['actors'])}")
-    chosen = _chosen(action, given) if len(actors) else []
+    chosen = action.from_author(given) if len(actors) else []
     if len(chosen) != len(actors):
         raise ValueError(f"expected one of each of {len(actors)} actors, got {len(chosen)}")
     values = np.array(chosen)
     if len(actors) and values.dtype.kind not in ("biuf" if action.is_continuous else "iu"):
         raise TypeError(f"expected numbers, got {short(chosen)}")
     return values.astype(action.dtype).reshape(len(actors), *action.item_shape)
-
-
-def _chosen(action: ActionSpace, given: dict[str, Any]) -> list[Any]:
-    """Return what each actor has chosen, by numbers."""
-    if action.is_continuous:
-        return [given["values"]] if action.is_global else list(given["values"])
-    if action.selects_entities:
-        return list(given["actees"])
-    if action.is_global:
-        given = {key + "s": [given[key]] for key in ("choice", "label") if key in given}
-    if "choices" in given:
-        return list(given["choices"])
-    labels = given["labels"]
-    if isinstance(action, MultiCategorical):
-        parts = action.components.items()
-        return [[_number(names, one[part]) if part in one else 0 for part, names in parts] for one in labels]
-    assert isinstance(action, Categorical)
-    return [_number(action.choices, label) for label in labels]
-
-
-def _number(names: Sequence[str], label: Any) -> int:
-    if label not in names:
-        raise ValueError(f"expected one of {', '.join(names)}, got {short(label)}")
-    return names.index(label)

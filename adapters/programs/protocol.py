@@ -222,24 +222,22 @@ def read_result(message: Mapping[str, Any]) -> dict[str, float | None]:
     return result
 
 
-def read_end(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `score`, `reward`, `truncated` and `outcome` of a `game_over`.
+def read_end(space: EntitySpace, message: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
+    """Return what a `game_over` says, as arguments of `TrainingAgent.game_over`.
 
     Raises:
         ProtocolError: one of them is of another type, or too large.
     """
+    seen = None
+    if any(name in message for name in _OBSERVATION):
+        seen = read_observation(space, message, limits)
     truncated = message.get("truncated", False)
     if not isinstance(truncated, bool):
         raise ProtocolError(f"game_over: truncated: expected a boolean, got {short(truncated)}")
     outcome = message.get("outcome")
     if "outcome" in message and not isinstance(outcome, str):
         raise ProtocolError(f"game_over: outcome: expected a text, got {short(outcome)}")
-    return {**read_result(message), "truncated": truncated, "outcome": outcome}
-
-
-def has_observation(message: Mapping[str, Any]) -> bool:
-    """Return True if a `game_over` has a last observation."""
-    return any(name in message for name in _OBSERVATION)
+    return {"seen": seen, **read_result(message), "truncated": truncated, "outcome": outcome}
 
 
 def _numbers(name: str, given: Any) -> NDArray[np.float64]:

@@ -350,13 +350,11 @@ class Listener:
         kind, space = message["type"], agent.observation_space
         if kind == "hello":
             raise ProtocolError("type: expected observe or game_over, got a second hello")
-        has_observation = kind == "observe" or protocol.has_observation(message)
-        seen = protocol.read_observation(space, message, self._limits) if has_observation else None
         if kind == "observe":
-            assert seen is not None
+            seen = protocol.read_observation(space, message, self._limits)
             connection.send(protocol.act_message(agent.act(seen)))
-            return
-        agent.game_over(seen, **protocol.read_end(message))
+        else:
+            agent.game_over(**protocol.read_end(space, message, self._limits))
 
 
 def _name(lane: int, players: int) -> str:

@@ -298,6 +298,17 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
             an action object; None for a global action that is not taken.
         """
 
+    @abstractmethod
+    def from_author(self, given: Mapping[str, Any]) -> Sequence[Any]:
+        """Return the item of each actor from the fields of an action object, as JSON holds them.
+
+        The inverse of `to_author`; names of choices do as well as numbers. The items are not checked.
+
+        Raises:
+            KeyError: a field is missing.
+            TypeError, ValueError: names that there are not.
+        """
+
     # -- checks of environments -----------------------------------------------------------------------------
 
     def nonexistent(self, num_entities: int) -> Any:

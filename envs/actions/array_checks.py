@@ -107,6 +107,17 @@ def choice_names(choices: Iterable[str] | int | type[Enum], what: str) -> tuple[
     return names
 
 
+def choice_number(names: Sequence[str], label: Any) -> int:
+    """Return the number of the choice of that name.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if label not in names:
+        raise ValueError(f"expected one of {', '.join(names)}, got {label!r}")
+    return names.index(label)
+
+
 def real_numbers(given: ArrayLike) -> NDArray[Any]:
     """Return `given` as an array of bools, integers or floats; of other numbers as float64, NaN for None.
 

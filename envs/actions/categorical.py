@@ -5,7 +5,7 @@ Shape alphabet: A actors, C choices.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...ragged.compiled import compiled
 from .action_mask import ActionMask, allowed_choice, count_allowed
 from .action_space import LEGAL, ActionSpace
-from .array_checks import choice_names, random_flags, random_subset
+from .array_checks import choice_names, choice_number, random_flags, random_subset
 from .mask_reader import MaskReader
 
 _NO_ENTITY = np.full(1, -1, np.int64)
@@ -134,6 +134,11 @@ class Categorical(ActionSpace):
     ) -> CategoricalAction | GlobalCategoricalAction | None:
         return CategoricalAction(actors, items, [self.choices[choice] for choice in items.tolist()])
 
+    def from_author(self, given: Mapping[str, Any]) -> Sequence[Any]:
+        if "choices" in given:
+            return list(given["choices"])
+        return [choice_number(self.choices, label) for label in given["labels"]]
+
     def masked_items(self, part: ActionMask) -> Iterator[tuple[str, int, Any]]:
         masked = np.argwhere(~part.mask.values)
         if len(masked):
@@ -175,6 +180,9 @@ class GlobalCategorical(Categorical):
         if not len(items):
             return None
         return GlobalCategoricalAction(int(items[0]), self.choices[int(items[0])])
+
+    def from_author(self, given: Mapping[str, Any]) -> Sequence[Any]:
+        return super().from_author({f"{field}s": [value] for field, value in given.items()})
 
     def per_actor(self) -> Categorical:
         return Categorical(self.choices)

@@ -147,6 +147,9 @@ class Continuous(ActionSpace):
     ) -> ContinuousAction | GlobalContinuousAction | None:
         return ContinuousAction(actors, items)
 
+    def from_author(self, given: Mapping[str, Any]) -> Sequence[Any]:
+        return list(given["values"])
+
     def masked_items(self, part: ActionMask) -> Iterator[tuple[str, int, Any]]:
         return iter(())
 
@@ -201,6 +204,9 @@ class GlobalContinuous(Continuous):
         self, actors: list[Any], items: NDArray[np.float32], names: Sequence[Any]
     ) -> GlobalContinuousAction | None:
         return GlobalContinuousAction(items[0]) if len(items) else None
+
+    def from_author(self, given: Mapping[str, Any]) -> Sequence[Any]:
+        return [given["values"]]
 
     def per_actor(self) -> Continuous:
         return Continuous(self.low, self.high)

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...ragged.compiled import compiled
 from .action_mask import ActionMask, allowed_choice
 from .action_space import LEGAL, ActionSpace
-from .array_checks import choice_names, named_parts, random_subset, unique_names
+from .array_checks import choice_names, choice_number, named_parts, random_subset, unique_names
 from .mask_reader import MaskReader
 
 
@@ -228,6 +228,15 @@ class MultiCategorical(ActionSpace):
         self, actors: list[Any], items: NDArray[np.int64], names: Sequence[Any]
     ) -> MultiCategoricalAction:
         return MultiCategoricalAction(actors, items, [self.labels(row) for row in items])
+
+    def from_author(self, given: Mapping[str, Any]) -> Sequence[Any]:
+        if "choices" in given:
+            return list(given["choices"])
+        parts = self.components.items()
+        return [
+            [choice_number(names, one[part]) if part in one else 0 for part, names in parts]
+            for one in given["labels"]
+        ]
 
     def masked_items(self, part: ActionMask) -> Iterator[tuple[str, int, Any]]:
         """For each component choices (M,) of which the mask forbids that one and no other."""

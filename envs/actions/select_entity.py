@@ -5,7 +5,7 @@ Shape alphabet: B steps, A actors, E actees.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,6 +102,9 @@ class SelectEntity(ActionSpace):
         self, actors: list[Any], items: NDArray[np.int64], names: Sequence[Any]
     ) -> SelectEntityAction:
         return SelectEntityAction(actors, [names[index] for index in items.tolist()])
+
+    def from_author(self, given: Mapping[str, Any]) -> Sequence[Any]:
+        return list(given["actees"])
 
     def nonexistent(self, num_entities: int) -> int:
         return num_entities

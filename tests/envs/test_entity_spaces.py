@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
+import json
 import pickle
 import re
 from collections.abc import Callable
@@ -305,3 +307,35 @@ def test_samples_refuse_what_they_have_no_use_for(rich_space: ez.EntitySpace) ->
     for space in (rich_space, venv.observation_space):
         with raises(gymnasium.error.Error, type(space).__name__, "mask"):
             space.sample(mask={})
+
+
+@pytest.mark.parametrize(
+    ("space", "action"),
+    [
+        (ez.Categorical(["left", "right", "stay"]), [2, 0]),
+        (ez.GlobalCategorical(["off", "on"]), [1]),
+        (
+            ez.MultiCategorical({"kind": ["go", "turn"], "angle": ["a", "b", "c"]}, uses={"turn": ["angle"]}),
+            [[1, 2], [0, 0]],
+        ),
+        (ez.SelectEntity(), [1, 0]),
+        (ez.Continuous([-1, -1], [1, 1]), [[0.5, -0.25], [0, 1]]),
+        (ez.GlobalContinuous([-1, 0], [1, 2]), [[0.5, 1.5]]),
+    ],
+)
+def test_an_action_comes_back_from_what_its_author_got_and_from_names_alone(
+    space: Any, action: list[Any]
+) -> None:
+    object_ = space.to_author([0, 1], np.array(action), [0, 1])
+    fields = json.loads(json.dumps(dataclasses.asdict(object_), default=np.ndarray.tolist))
+    assert space.from_author(fields) == action
+    named = {name: value for name, value in fields.items() if name not in ("choice", "choices")}
+    assert space.from_author(named) == action
+
+
+@pytest.mark.parametrize("space", [ez.Categorical(["a", "b"]), ez.MultiCategorical({"kind": ["a", "b"]})])
+def test_choices_that_there_are_not_have_no_number(space: Any) -> None:
+    with raises(ValueError, "a, b", "'c'"):
+        space.from_author({"labels": ["c"] if type(space) is ez.Categorical else [{"kind": "c"}]})
+    with pytest.raises(KeyError):
+        space.from_author({})
