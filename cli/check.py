@@ -9,9 +9,11 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from textwrap import fill
 from typing import Any
 
 import gymnasium
+import numpy as np
 import tyro
 
 from ..adapters.environment_resolver import resolve
@@ -23,11 +25,14 @@ from ..envs import (
     EntityVectorEnv,
     MultiAgentEnv,
     ObservationError,
+    Overview,
     WorkerError,
     check_entity_env,
+    sample_actions,
 )
 from ..envs.gymnasium_checks import runs_check_env
 from ..envs.registration import find_namespace
+from ..envs.vector.infos import inactive_flags
 from ..experiments import Pairs, UserError, check_at_least, parse, where_raised
 from ..experiments.errors import user_errors
 
@@ -42,8 +47,12 @@ class CheckArguments:
     Example: entitize check my_game:MyEnv --kwargs size=8
     """
 
-    env: tyro.conf.Positional[str]
+    env: tyro.conf.Positional[str | None] = None
     """An id, or module:name of an environment, or of a class or function that makes one."""
+    listen: str | None = None
+    """In place of ENV: the address to which a game of any language connects, HOST:PORT."""
+    token: str | None = None
+    """What games must send; needed unless HOST is a loopback address (default: ENTITIZE_TOKEN)."""
     steps: int = 100
     """Random steps to play; enough for an episode to end."""
     seed: int = 0
@@ -56,14 +65,21 @@ class CheckArguments:
     def __post_init__(self) -> None:
         check_at_least(self, 1, "steps")
         check_at_least(self, 0, "seed")
+        if (self.env is None) == (self.listen is None):
+            raise UserError("expected an environment or --listen, got " + ("both" if self.env else "neither"))
+        if self.token is not None and self.listen is None:
+            raise UserError("--token: expected it together with --listen, got it without. Remove it")
 
 
 def main(arguments: Sequence[str]) -> int:
     """Parse and run the command; 0 if all rules are kept, 1 if not."""
     chosen = parse(CheckArguments, "check", arguments)
     try:
-        for target in find(chosen.env, chosen.kwargs):
-            _check(target, chosen)
+        if chosen.listen is not None:
+            _check_games(chosen.listen, chosen)
+        else:
+            for target in find(str(chosen.env), chosen.kwargs):
+                _check(target, chosen)
     except (UserError, KeyboardInterrupt):
         raise
     except (ConformanceError, ObservationError) as error:
@@ -142,14 +158,18 @@ def _check(target: CheckTarget, chosen: CheckArguments) -> None:
             f"{target.name} makes {type(env).__name__}, a MultiAgentEnv of {len(env.possible_agents)} agents"
         )
         with contextlib.closing(env):
-            check_multi_agent_env(target.make if target.remakes else env, chosen.steps, chosen.seed)
+            shown = check_multi_agent_env(target.make if target.remakes else env, chosen.steps, chosen.seed)
         _say(f"{chosen.steps} random steps, three times from seed {chosen.seed}: {_PLAYED}, deaths")
         _say("pettingzoo's parallel_api_test and api_test, of what to_pettingzoo makes of it")
+        for agents, overview in shown:
+            if len(shown) > 1:
+                _say(f"{', '.join(map(str, agents))}:")
+            _say_overview(overview)
         return
     env = _entities(target, env)
     with contextlib.closing(env), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        check_entity_env(env, chosen.steps, chosen.seed, chosen.render)
+        overview = check_entity_env(env, chosen.steps, chosen.seed, chosen.render)
     for warning in caught:
         if issubclass(warning.category, UserWarning):
             _say(f"note: {warning.message}")
@@ -158,6 +178,41 @@ def _check(target: CheckTarget, chosen: CheckArguments) -> None:
     _say(f"{chosen.steps} random steps, three times from seed {chosen.seed}: {_PLAYED}")
     if isinstance(env, gymnasium.Env) and runs_check_env(env):
         _say("gymnasium's check_env")
+    _say_overview(overview)
+
+
+def _check_games(address: str, chosen: CheckArguments) -> None:
+    """Play games that connect, and print what they have shown.
+
+    Raises:
+        WorkerError: the first error of a game.
+        UserError: there is no such address or option.
+    """
+    from ..adapters.programs import ListeningVectorEnv
+
+    with user_errors(TypeError, ValueError, ImportError):
+        venv = ListeningVectorEnv(address, token=chosen.token, strict=True, **chosen.kwargs)
+    with contextlib.closing(venv):
+        overview = play_games(venv, chosen.steps, np.random.default_rng(chosen.seed))
+    if overview.num_steps < chosen.steps:
+        _say(f"note: the games have left after {overview.num_steps} of {chosen.steps} steps")
+    _say(f"{overview.num_steps} random steps: messages, observations, scores")
+    _say_overview(overview)
+
+
+def play_games(venv: EntityVectorEnv, num_steps: int, rng: np.random.Generator) -> Overview:
+    """Play random legal steps until the lanes have had `num_steps` together, or none is active."""
+    overview = Overview(venv.single_observation_space, venv.num_envs)
+    batch, info = venv.reset()
+    while True:
+        inactive = inactive_flags(info)
+        active = np.ones(venv.num_envs, bool) if inactive is None else ~inactive
+        overview.observe(batch, inactive)
+        if overview.num_steps >= num_steps or not active.any():
+            return overview
+        actions = sample_actions(venv.single_action_space, batch, rng)
+        batch, rewards, terminated, truncated, info = venv.step(actions)
+        overview.end_step(rewards, terminated, truncated, active)
 
 
 _PLAYED = "observations, rewards, ends, masks, fresh arrays, the seed, illegal actions"
@@ -198,6 +253,11 @@ def _wrapped(wrapper: Any, env: Any) -> Any:
         return wrapper(env)
     except ViewError as error:
         raise UserError(f"it can't be wrapped without a view: {error}") from error
+
+
+def _say_overview(overview: Overview) -> None:
+    for line in str(overview).splitlines():
+        _say(fill(line, 140, initial_indent="  ", subsequent_indent="    ", break_long_words=False))
 
 
 def _say(line: str) -> None:

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from .errors import ObservationError as ObservationError
     from .errors import WorkerError as WorkerError
     from .multi_agent import MultiAgentEnv as MultiAgentEnv
+    from .overview import Overview as Overview
     from .registration import named_code as named_code
     from .registration import register_env as register_env
     from .registration import register_games as register_games

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import socket
 import sys
 import threading
 import time
@@ -47,6 +48,12 @@ def load_client() -> Any:
 
 
 client = load_client()
+
+
+def free_address() -> str:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{free.getsockname()[1]}"
 
 
 class Trainer:

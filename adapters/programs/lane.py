@@ -52,6 +52,7 @@ class Exchange:
         pending: how many games have no question since their last answer.
         failed: the lanes whose games have failed.
         ended: what waiting steps raise from now on; None: they may wait.
+        is_left: steps do not wait, because all games have left.
     """
 
     def __init__(self) -> None:
@@ -60,6 +61,7 @@ class Exchange:
         self.asked = self.pending = 0
         self.failed: list[Lane] = []
         self.ended: Exception | None = None
+        self.is_left = False
         self._is_late = False  # whether one question is enough for the step to continue
 
     def wait(self, lanes: Sequence[Lane], max_wait: float | None, timeout: float | None) -> list[Lane]:
@@ -110,7 +112,7 @@ class Exchange:
             self.changed.notify()
 
     def _may_continue(self) -> bool:
-        if self.ended is not None or self.failed:
+        if self.ended is not None or self.failed or self.is_left:
             return True
         return self.asked > 0 and (self._is_late or not self.pending)
 

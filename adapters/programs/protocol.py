@@ -18,13 +18,15 @@ from numpy.typing import NDArray
 from ...envs.actions import Action
 from ...envs.batch.resolve import Observation
 from ...envs.spaces import EntitySpace
-from ...envs.spaces.space_schema import schema_difference, space_from_schema, space_schema
+from ...envs.spaces.space_schema import check_schema, schema_difference, space_from_schema, space_schema
+from ...suggestions import unknown
 
 #: The version of the messages. It changes where an older client would be misunderstood.
 VERSION = 1
 #: Fields of an observation in `observe`, and of `game_over` as its last observation.
 _OBSERVATION = ("entities", "globals", "actions", "visible")
 _RESULT = ("score", "reward")
+_SPACES = ("entities", "actions", "global_features", "hidden", "frame")
 _FIELDS = {
     "hello": ("protocol", "spaces", "token", "game", "player"),
     "observe": (*_OBSERVATION, *_RESULT),
@@ -126,9 +128,19 @@ def read_spaces(schema: Any) -> EntitySpace:
     Raises:
         ProtocolError: they are not valid, or too large.
     """
+    if not isinstance(schema, dict):
+        raise ProtocolError(f"hello: spaces: expected an object, got {short(schema)}")
+    for name in schema:
+        if name not in _SPACES:
+            raise ProtocolError(f"hello: spaces: {unknown('field', name, _SPACES)}")
+    schema = {"global_features": [], "hidden": False, **schema}
     try:
+        check_schema(schema)
         _check_sizes(schema)
-        space = space_from_schema({"global_features": [], "hidden": False, **schema})
+        space = space_from_schema(schema)
+    except (KeyError, TypeError, ValueError) as error:
+        problem = str(error.args[0]) if error.args else str(error)
+        raise ProtocolError(f"hello: spaces: {problem.removeprefix('spaces: ')}") from None
     except Exception as error:  # the schema is untrusted: it can raise anything
         raise ProtocolError(f"hello: spaces: {type(error).__name__}: {error}") from None
     if not len(space.actions):

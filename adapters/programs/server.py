@@ -49,6 +49,8 @@ class ListeningVectorEnv(QuestionVectorEnv):
     Args:
         address: "HOST:PORT"; port 0 is any free one (see `address`).
         num_envs: how many connections may play at the same time.
+        strict: for checks. The first error of a game ends the environment, too: `reset` and `step` raise it
+            as a `WorkerError`. Once the last connection is gone, steps do not wait for another one.
         players: how many connections play in one game, each with a lane; `lane_games` says which lanes are of
             one game. Their hello messages name the game and the player. With 1 each connection is a game.
         space: what the games must ask; None: the first connection declares it, and making the environment
@@ -65,7 +67,7 @@ class ListeningVectorEnv(QuestionVectorEnv):
         ValueError: the address has another form, can't be used, or is no loopback address and there is no
             token; or a number is out of its range, or of more connections than the process may open; or
             `num_envs` is no multiple of `players`.
-        WorkerError: by `reset` and `step`: the server has ended.
+        WorkerError: by `reset` and `step`: the server has ended, or see `strict`.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class ListeningVectorEnv(QuestionVectorEnv):
         max_wait: float | None = 0.1,
         limits: Limits | None = None,
         players: int = 1,
+        strict: bool = False,
     ) -> None:
         num_envs = whole_number("ListeningVectorEnv: num_envs", num_envs)
         players = whole_number("ListeningVectorEnv: players", players)
@@ -86,7 +89,7 @@ class ListeningVectorEnv(QuestionVectorEnv):
                 f" {num_envs}"
             )
         token = token or os.environ.get(TOKEN) or None
-        listener = Listener(address, num_envs, space, token, limits or Limits())
+        listener = Listener(address, num_envs, space, token, limits or Limits(), strict)
         try:
             super().__init__(listener.declared_space(), num_envs, max_wait, None)
         except BaseException:
@@ -139,9 +142,10 @@ def listen(
     max_wait: float | None = 0.1,
     space: EntitySpace | None = None,
     players: int = 1,
+    strict: bool = False,
 ) -> ListeningVectorEnv:
     """Make a `ListeningVectorEnv`: the environment of `entitize train --listen`."""
-    return ListeningVectorEnv(address, num_envs, space, max_wait=max_wait, players=players)
+    return ListeningVectorEnv(address, num_envs, space, max_wait=max_wait, players=players, strict=strict)
 
 
 class Listener:
@@ -151,7 +155,13 @@ class Listener:
     """
 
     def __init__(
-        self, address: str, num_lanes: int, space: EntitySpace | None, token: str | None, limits: Limits
+        self,
+        address: str,
+        num_lanes: int,
+        space: EntitySpace | None,
+        token: str | None,
+        limits: Limits,
+        strict: bool,
     ) -> None:
         host, port = host_and_port(address)
         if token is None and not is_loopback(host):
@@ -159,7 +169,8 @@ class Listener:
                 f"listen: {address}: without a token expected a loopback address (127.0.0.1), got another."
                 f" Give a token: --token, or the environment variable {TOKEN}"
             )
-        self._space, self._token, self._limits = space, token, limits
+        self._space, self._token, self._limits, self._strict = space, token, limits, strict
+        self._problem: WorkerError | None = None  # an error that has ended a strict environment
         self._most_connections = num_lanes + _WAITING
         self._declared = threading.Event()
         self._is_open = threading.Event()
@@ -196,7 +207,7 @@ class Listener:
         """Return the spaces, as soon as a connection has declared them.
 
         Raises:
-            WorkerError: the server has ended.
+            WorkerError: the server has ended, or an error has ended a strict environment.
         """
         if self._space is None:
             _log.warning(
@@ -207,6 +218,8 @@ class Listener:
                 self._declared.wait(0.5)
             if self._has_ended:
                 raise self._end()
+            if self._problem is not None:
+                raise self._problem
         return self._space
 
     def open(self, lanes: list[Lane], exchange: Exchange, seats: Seats) -> None:
@@ -215,6 +228,8 @@ class Listener:
             self._lanes, self._exchange, self._seats = lanes, exchange, seats
             if self._has_ended:
                 exchange.close(self._end())
+            elif self._problem is not None:
+                exchange.close(self._problem)
         self._is_open.set()
 
     def close(self) -> None:
@@ -262,20 +277,40 @@ class Listener:
     def _serve_connection(self, connection: ServerConnection) -> None:
         """Play the game of one connection, from its hello to its end."""
         connection.socket.settimeout(self._limits.sending)
+        has_played = False
         with suppress(ConnectionClosed):
             try:
                 hello, space = self._handshake(connection)
                 self._is_open.wait(10)
                 with self._seats.taken(hello) as lane:
                     connection.send(protocol.hello_message(space, lane))
+                    has_played = True
                     self._play(connection, lane)
             except GameStopped:
                 connection.close(1001, "the trainer has ended")
             except ConnectionClosed:
+                if has_played:
+                    self._note_leaving()
                 raise
             except Exception as error:  # most often a ProtocolError
+                if self._strict:
+                    self._fail(error)
                 connection.send(protocol.error_message(error, True))
                 connection.close(1008)
+
+    def _fail(self, error: Exception) -> None:
+        """End a strict environment."""
+        with self._lock:
+            self._problem = self._problem or WorkerError(str(error))
+            if self._exchange is not None:
+                self._exchange.close(self._problem)
+
+    def _note_leaving(self) -> None:
+        """Let the steps of a strict environment go on where no game is left."""
+        if self._strict and self._exchange is not None and not self._seats.num_taken:
+            with self._exchange.changed:
+                self._exchange.is_left = True
+                self._exchange.notify()
 
     def _handshake(self, connection: ServerConnection) -> tuple[dict[str, Any], EntitySpace]:
         """Check the hello of a connection; return it, and the spaces that it agreed to.
@@ -328,7 +363,7 @@ class Listener:
                 except Exception as error:  # a message can do no more harm than this
                     errors += 1
                     # A game reads answers to `observe` alone: another error would be read as the next answer.
-                    if message["type"] != "observe" or errors >= self._limits.errors:
+                    if message["type"] != "observe" or errors >= self._limits.errors or self._strict:
                         raise ProtocolError(str(error)) from error
                     connection.send(protocol.error_message(error, False))
         finally:

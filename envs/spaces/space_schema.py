@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from types import UnionType
 from typing import Any
 
@@ -46,7 +47,12 @@ def space_from_schema(schema: dict[str, Any]) -> EntitySpace:
         if kind is None:
             known = ", ".join(KINDS)
             raise ValueError(f"action {name!r}: kind: expected one of {known}, got {action['kind']!r}")
-        actions[name] = kind.from_schema({part: value for part, value in action.items() if part != "kind"})
+        options = {part: value for part, value in action.items() if part != "kind"}
+        try:
+            inspect.signature(kind).bind(**options)
+        except TypeError as error:
+            raise TypeError(f"action {name!r}: {action['kind']}: {error}") from None
+        actions[name] = kind.from_schema(options)
     return EntitySpace(
         schema["entities"],
         EntityActionSpace(actions),
@@ -65,16 +71,22 @@ def check_schema(schema: Any) -> None:
     """
     _check_type("schema", schema, dict)
     for part, expected in _PARTS.items():
-        _check_type(part, schema[part], expected)
+        _check_type(part, _part(schema, part), expected)
     for name, features in schema["entities"].items():
         _check_type(f"entity type {name!r}", features, list)
     _check_type("frame", schema.get("frame"), list | None)
     for name, action in schema["actions"].items():
         _check_type(f"action {name!r}", action, dict)
-        _check_type(f"action {name!r}: kind", action["kind"], str)
+        _check_type(f"action {name!r}: kind", _part(action, "kind", f"action {name!r}: "), str)
 
 
 _PARTS: dict[str, type] = {"entities": dict, "actions": dict, "global_features": list, "hidden": bool}
+
+
+def _part(given: dict[str, Any], part: str, where: str = "") -> Any:
+    if part not in given:
+        raise KeyError(f"spaces: {where}{part}: expected it, got none")
+    return given[part]
 
 
 def _check_type(what: str, value: Any, expected: type | UnionType) -> None:

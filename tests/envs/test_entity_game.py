@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
@@ -418,3 +419,28 @@ def test_some_agents_may_take_no_part() -> None:
     assert game.agents == list(seen) == ["fighter_0", "fighter_2"]
     with raises(ez.ActionError, "'fighter_1'"):
         game.step({agent: {"move": np.array([0])} for agent in AGENTS})
+
+
+def test_agents_of_a_game_that_share_a_space_are_shown_together() -> None:
+    ((agents, overview),) = check_multi_agent_env(Duel, 40)
+    assert len(agents) == 3 and "\nMe: 1 at a time; x " in f"\n{overview}"
+    by_kind = {tuple(agents): str(shown) for agents, shown in check_multi_agent_env(Kinds, 40)}
+    assert set(by_kind) == {("guard",), ("thief_0", "thief_1")}
+    assert "rewards: -1\n" in by_kind["thief_0", "thief_1"]
+    env = ez.to_pettingzoo(Kinds())
+    rng = np.random.default_rng(0)
+    ends: defaultdict[str, int] = defaultdict(int)
+    seen, _ = env.reset(seed=0)
+    for _ in range(40):
+        actions = {}
+        for agent in env.agents:
+            batch = ez.envs.batch_observations(env.observation_space(agent), [seen[agent]])
+            drawn = ez.actions.sample_actions(env.action_space(agent), batch, rng)
+            actions[agent] = {name: chosen[0] for name, chosen in drawn.items()}
+        seen, _, terminated, truncated, _ = env.step(actions)
+        for agent in terminated:
+            ends[agent] += terminated[agent] or truncated[agent]
+        if not env.agents:
+            seen, _ = env.reset()
+    assert f"episodes: {ends['guard']} ended" in by_kind["guard",]
+    assert f"episodes: {ends['thief_0'] + ends['thief_1']} ended" in by_kind["thief_0", "thief_1"]

@@ -29,7 +29,7 @@ from websockets.sync.client import connect
 import websocket_games
 from processes import started
 from waiting import PATIENCE
-from websocket_games import SPACE, client
+from websocket_games import SPACE, client, free_address
 
 CHASE = Path(__file__).resolve().parent.parent / "chase.py"
 Run = Callable[..., tuple[int, str, str]]
@@ -121,9 +121,7 @@ def connected(address: str, answers: list[str], token: str | None = None, name: 
 
 @pytest.fixture
 def address() -> str:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{free.getsockname()[1]}"
+    return free_address()
 
 
 def test_a_game_that_connects_is_trained_and_served(

@@ -21,11 +21,12 @@ from ....envs import (
     EntitySpace,
     MultiAgentEnv,
     ObservationError,
+    Overview,
     batch_observations,
     sample_actions,
 )
 from ....envs.batch.batch_actions import illegal_actions
-from ....envs.checker import arrays_of
+from ....envs.check_subjects import arrays_of
 from ....ragged import RaggedArray
 from .conversion import to_pettingzoo
 from .parallel_env import EntityParallelEnv
@@ -33,12 +34,15 @@ from .parallel_env import EntityParallelEnv
 
 def check_multi_agent_env(
     env: MultiAgentEnv | Callable[[], MultiAgentEnv], num_steps: int = 100, seed: int = 0
-) -> None:
+) -> list[tuple[list[Any], Overview]]:
     """Check that a game keeps the rules of `MultiAgentEnv`, and PettingZoo's.
 
     Plays `num_steps` random legal steps three times from one seed; the third time illegal actions are tried
     before each step. Then PettingZoo's `parallel_api_test` and `api_test` check the result of
     `to_pettingzoo`, and, if `env` is a class or function, its `parallel_seed_test` checks two of them.
+
+    Returns:
+        agents that share a space, and what the game showed them, to print; for each space.
 
     Raises:
         ConformanceError: names the broken rule and where it is broken.
@@ -52,6 +56,7 @@ def check_multi_agent_env(
     subject.compare(played, provoked, "expected an unchanged game after an illegal action (ActionError)")
     subject.check_left_out(seed)
     subject.check_with_pettingzoo(num_steps, env)
+    return subject.overviews(played)
 
 
 #: Number of earlier observations that a new one must not share arrays with.
@@ -116,6 +121,27 @@ class _GameUnderTest:
                 self._check_raises(gymnasium.error.ResetNeeded, "step without agents in play", {})
                 seen = self._reset(None)
         return played
+
+    def overviews(self, played: list[Any]) -> list[tuple[list[Any], Overview]]:
+        """Return agents that share a space, and what they were shown in the steps `played`."""
+        groups: dict[int, list[Any]] = {}
+        for agent in self.game.possible_agents:
+            groups.setdefault(id(self.game.observation_space(agent)), []).append(agent)
+        return [(agents, self._overview(agents, played)) for agents in groups.values()]
+
+    def _overview(self, agents: list[Any], played: list[Any]) -> Overview:
+        space = self.game.observation_space(agents[0])
+        shown = Overview(space, len(agents))
+        shown.observe(batch_observations(space, [played[0][a] for a in agents if a in played[0]]))
+        for seen, rewards, terminated, truncated, _ in played[1:]:
+            shown.observe(batch_observations(space, [seen[a] for a in agents if a in seen]))
+            shown.end_step(
+                np.array([rewards.get(a, 0) for a in agents], np.float32),
+                np.array([terminated.get(a, False) for a in agents]),
+                np.array([truncated.get(a, False) for a in agents]),
+                np.array([a in rewards for a in agents]),
+            )
+        return shown
 
     def compare(self, one: list[Any], other: list[Any], sentence: str) -> None:
         for step, (mine, theirs) in enumerate(zip(one, other, strict=True)):
