@@ -90,8 +90,11 @@ class Subject(ABC):
         """Return what was seen in the steps `played`, the first of which is a reset."""
         shown = Overview(self.space, len(played[0].rewards))
         shown.observe(played[0].batch, played[0].inactive)
+        resets_by_a_step = self.env.metadata.get("autoreset_mode") is AutoresetMode.NEXT_STEP
         for before, seen in pairwise(played):
             active = np.ones(len(seen.rewards), bool) if before.inactive is None else ~before.inactive
+            if resets_by_a_step:
+                active &= ~(before.terminated | before.truncated)
             shown.observe(seen.batch, seen.inactive)
             shown.end_step(seen.rewards, seen.terminated, seen.truncated, active)
         return shown

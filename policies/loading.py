@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar, overload
 
 import safetensors.torch
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from ..envs.spaces.space_schema import space_from_schema
@@ -27,6 +27,8 @@ from .rogue_net import RogueNet
 #: What checkpoints can hold.
 AnyNetwork: TypeAlias = RogueNet | Baseline
 
+_Own = TypeVar("_Own", bound=nn.Module)
+
 #: By the name that they give.
 _NETWORKS: dict[str, type[AnyNetwork]] = {
     network.__name__: network
@@ -34,13 +36,23 @@ _NETWORKS: dict[str, type[AnyNetwork]] = {
 }
 
 
-def load_policy(path: str | Path, **options: Any) -> AnyNetwork:
+@overload
+def load_policy(path: str | Path, *, network: type[_Own], **options: Any) -> _Own: ...
+
+
+@overload
+def load_policy(path: str | Path, *, network: None = None, **options: Any) -> AnyNetwork: ...
+
+
+def load_policy(path: str | Path, *, network: type[Any] | None = None, **options: Any) -> Any:
     """The network of a checkpoint, or of the newest checkpoint of a run folder, ready to act.
 
         policy = load_policy("runs/first")
 
     Args:
         path: a folder `step_…`, or a run folder.
+        network: the class of your own that the checkpoint names, such as a subclass of RogueNet. It is called
+            as `network(observation_space, action_space, **config)`, with the `config` of the one saved.
         options: replace options of the network that don't change its weights, for instance `engine`.
 
     Raises:
@@ -51,7 +63,7 @@ def load_policy(path: str | Path, **options: Any) -> AnyNetwork:
     path = newest_checkpoint(path)
     checkpoint = read_stored(path, safetensors.torch.load, "policy")
     with malformed_means(f"checkpoint {path} does not describe a network"):
-        policy = _described(checkpoint)
+        policy = _described(checkpoint, network)
     if options:
         config = {**checkpoint.metadata["policy"]["config"], **options}
         stored, policy = policy, type(policy)(policy.observation_space, policy.action_space, **config)
@@ -73,20 +85,25 @@ def _check_alike(stored: AnyNetwork, changed: AnyNetwork) -> None:
                 )
 
 
-def _described(checkpoint: StoredCheckpoint[Tensor]) -> AnyNetwork:
+def _described(checkpoint: StoredCheckpoint[Tensor], own: type[Any] | None) -> AnyNetwork:
     """Return a new network of the class, spaces and options in the metadata, which the stored weights fit.
 
     Raises:
         CheckpointError: it has other weights, or too few of them for the sizes that the metadata names.
     """
     saved = checkpoint.metadata["policy"]
-    network: Any = _NETWORKS.get(saved["class"])
+    known = _NETWORKS if own is None else {own.__name__: own}
+    network: Any = known.get(saved["class"])
     if network is None:
-        known = ", ".join(_NETWORKS)
         raise CheckpointError(
-            f"checkpoint {checkpoint.path} holds a {saved['class']}: expected one of {known}. For a class of"
-            " your own, read_checkpoint of entitize.trainers gives the weights: .tensors['policy']"
+            f"checkpoint {checkpoint.path} holds a {saved['class']}: expected one of {', '.join(known)}. A"
+            " class of your own is given as network=, to load_policy"
         )
+    if own is not None:
+        space = space_from_schema(checkpoint.metadata["spaces"])
+        mine: AnyNetwork = network(space, space.actions, **saved["config"])
+        check_weights(mine.state_dict(), checkpoint)
+        return mine
     check_declared_sizes(checkpoint)
     space = space_from_schema(checkpoint.metadata["spaces"])
     with torch.device("meta"), _NoInitialization():  # its shapes, without memory

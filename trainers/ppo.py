@@ -196,7 +196,7 @@ class PPO(OwnsOptimizer):
                 resources.callback(self._run.close)
                 if self._fraction_done(self.step) < 1:
                     note_origin(self._run.path, self.step, self.device)
-                    self._run.note_hyper_parameters(asdict(self.config))
+                    self._run.note_hyper_parameters({**asdict(self.config), "total_timesteps": self._total})
             yield stop
 
     def _train(self, show: Show, stop: threading.Event) -> dict[str, float]:

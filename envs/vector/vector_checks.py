@@ -28,6 +28,8 @@ def check_vector_env(where: str, venv: object, order: str = "") -> None:
     hint = ""
     if isinstance(venv, str):
         hint = f". Make it: entitize.make_vec({venv!r})"
+    elif isinstance(venv, gymnasium.vector.VectorWrapper) and isinstance(venv.unwrapped, EntityVectorEnv):
+        hint = ". Derive it from entitize.vector.EntityVectorWrapper, not from gymnasium.vector.VectorWrapper"
     elif isinstance(venv, gymnasium.vector.VectorEnv):
         hint = ". Wrap it: entitize.wrap_vec(venv)"
     elif isinstance(venv, gymnasium.Env):

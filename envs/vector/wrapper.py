@@ -10,11 +10,12 @@ from .vector_env import EntityVectorEnv
 class EntityVectorWrapper(EntityVectorEnv):
     """An entity vector environment around another one, with its lanes, spaces and metadata. Abstract.
 
-    A subclass writes `_reset` and `_step`, which call `venv`. Frames, training progress, `starts_over`,
-    `first_lane` and `close` are passed on. `vector_spec` is None, as its name would make other environments;
-    a subclass that plays the same game sets it to that of `venv`. For one whose runs resume bit for bit write
-    `get_state` and `set_state` of `StatefulVectorEnv` too; the latter ends with
-    `return self._continue_from(batch)`.
+    A subclass writes `_reset(seeds, options)` and `_step(actions)`, which call
+    `venv.reset(seed=seeds, options=options)` and `venv.step(actions)` and return what these do. Frames,
+    training progress, `starts_over`, `first_lane` and `close` are passed on. `vector_spec` is None, as its
+    name would make other environments; a subclass that plays the same game sets it to that of `venv`. For one
+    whose runs resume bit for bit write `get_state` and `set_state` of `StatefulVectorEnv` too; the latter
+    ends with `return self._continue_from(batch)`.
 
     Args:
         venv: the inner vector environment; it is closed with this one.

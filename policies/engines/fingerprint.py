@@ -8,17 +8,24 @@ from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
+
+from ..rogue_net.normalization import InputNorm
+
+_PACKAGE = f"{__name__.partition('.')[0]}."
 
 #: Kinds of values of attributes and globals that are compared.
 _PLAIN = (bool, int, float, str, type(None), types.FunctionType, types.BuiltinFunctionType, type)
+
+#: Attributes that every module has, and those in which networks of ours keep their engines.
+_UNREAD = frozenset({*vars(nn.Module()), "_chooser", "_fused", "_static", "_precision"})
 
 _code = attrgetter("__code__")
 
 
 class Fingerprint:
-    """Snapshot of a network's structure: modules, classes, options and source.
+    """Snapshot of a network's structure: modules, classes, plain attributes, buffers and source.
 
     Comparing takes some ten microseconds, so it is done at each call. What is found to have changed need not
     change any number: it is the occasion to compare the engines again.
@@ -26,17 +33,28 @@ class Fingerprint:
 
     def __init__(self, network: nn.Module) -> None:
         self._modules = list(network.modules())
-        self._inside = [vars(module) for module in self._modules if module is not network]
+        self._namespaces = list(map(vars, self._modules))
         self._kinds = list(map(type, self._modules))
-        self._sizes = list(map(len, self._inside))
+        self._sizes = list(map(len, self._namespaces))
         self._parameters = [module._parameters for module in self._modules if module._parameters]
         self._parameters_then = self._identities()
         self._children = [module._modules for module in self._modules]
         self._children_then = list(map(dict, self._children))
         self._noted: dict[int, tuple[Any, set[str]]] = {}  # by namespace: names of values that are compared
-        for module, namespace in zip(self._modules, map(vars, self._modules), strict=True):
-            if module is not network and type(module) is not nn.Linear:
-                self._note(namespace, [name for name in namespace if name[0] != "_" and name != "training"])
+        for module, namespace in zip(self._modules, self._namespaces, strict=True):
+            if type(module) is not nn.Linear:
+                ours = type(module).__module__.startswith(_PACKAGE)
+                names = [name for name in namespace if name not in _UNREAD and not (ours and name[0] == "_")]
+                self._note(namespace, names)
+        #: Buffers and other tensors, except the statistics of inputs, which the kernels read.
+        self._tensors = [
+            (space, name, tensor, _version(tensor))
+            for module in self._modules
+            if not isinstance(module, InputNorm)
+            for space in (vars(module), module._buffers)
+            for name, tensor in space.items()
+            if isinstance(tensor, Tensor)
+        ]
         self._functions: dict[types.FunctionType, None] = {}
         for kind in {kind for module in self._modules for kind in type(module).__mro__[:-1]} - {nn.Module}:
             self._read_class(kind)
@@ -58,15 +76,19 @@ class Fingerprint:
         ]
 
     def has_changed(self) -> bool:
-        """Return whether a module, a parameter, a class, a plain attribute or a source is another one now."""
+        """Return whether a module, a parameter, a class, an attribute, a tensor or a source has changed."""
         try:
             return not (
                 list(map(type, self._modules)) == self._kinds
-                and list(map(len, self._inside)) == self._sizes
+                and list(map(len, self._namespaces)) == self._sizes
                 and self._children == self._children_then
                 and self._identities() == self._parameters_then
                 and list(map(_code, self._functions)) == self._codes
                 and all(read(namespace) == then for read, namespace, then in self._reads)
+                and all(
+                    space[name] is tensor and _version(tensor) == version
+                    for space, name, tensor, version in self._tensors
+                )
             )
         except KeyError:  # an attribute is gone
             return True
@@ -108,6 +130,11 @@ class Fingerprint:
             called = space.get(name)
             if isinstance(called, types.FunctionType):
                 self._read_function(called, follow=called.__module__ == function.__module__)
+
+
+def _version(tensor: Tensor) -> int:
+    """Return how often a tensor was written in place."""
+    return 0 if tensor.is_inference() else tensor._version
 
 
 def has_dropout(module: nn.Module) -> bool:

@@ -162,7 +162,7 @@ def _acting(net: RogueNetwork, engine: FusedEngine, prepared: Prepared, batch: E
 
 def _values_difference(found: NDArray[np.float32], net: RogueNetwork, prepared: Prepared) -> str | None:
     with torch.no_grad():
-        expected = net.predict(prepared).numpy()
+        expected = net.estimate(prepared).numpy()
     return "the values" if _far(found, expected) else None
 
 
@@ -244,7 +244,7 @@ def _random_like(parameter: Tensor, rng: np.random.Generator) -> nn.Parameter:
     if not parameter.is_floating_point():
         return nn.Parameter(parameter.detach().cpu().clone(), requires_grad=False)
     fan_in = parameter.shape[-1] if parameter.ndim > 1 else 1
-    numbers = torch.from_numpy(rng.standard_normal(tuple(parameter.shape)) / np.sqrt(max(fan_in, 1)))
+    numbers = torch.as_tensor(rng.standard_normal(tuple(parameter.shape)) / np.sqrt(max(fan_in, 1)))
     return nn.Parameter(numbers.to(parameter.dtype))
 
 
@@ -252,7 +252,7 @@ def _statistic_like(buffer: Tensor, shifted: bool, rng: np.random.Generator) -> 
     """Return a copy; of statistics (`shifted`) a little larger, so that none is 0 or 1."""
     changed = buffer.detach().cpu().clone()
     if shifted:
-        changed += torch.from_numpy(rng.uniform(0.1, 0.6, tuple(changed.shape))).to(changed.dtype)
+        changed += torch.as_tensor(rng.uniform(0.1, 0.6, tuple(changed.shape))).to(changed.dtype)
     return changed
 
 

@@ -39,8 +39,8 @@ class RogueNet(RogueNetwork):
 
     `engine` names what computes: torch, as `policies.rogue_net.network` defines it, or an engine that gives
     the same numbers. That engine is compared with torch before it first acts and before it first learns, and
-    again when a module, its class or its source has changed. If they differ, torch computes, and a warning in
-    the log names what differs.
+    again when a module, its class, an attribute, a buffer or its source has changed. If they differ, torch
+    computes, and a warning in the log names what differs.
 
     Raises:
         TypeError: other spaces than these, or an unknown option.

@@ -133,6 +133,13 @@ class RogueNetwork(nn.Module):
         x = encoder.encode(x, prepared, None, prepared.rows)  # (N, D)
         return self.value_head(x, prepared.rows)
 
+    def estimate(self, prepared: Prepared) -> Tensor:
+        """Return the values (B,) of `predict`; where `encode` alone is overridden, those of that."""
+        encode, predict = (getattr(m, "__func__", None) for m in (self.encode, self.predict))
+        if predict is RogueNetwork.predict and encode is not RogueNetwork.encode:
+            return self.encode(prepared)[2]
+        return self.predict(prepared)
+
     def draw(
         self, prepared: Prepared, masks: Mapping[str, ActionMask], rng: np.random.Generator | None
     ) -> ActResult:
@@ -170,7 +177,7 @@ class RogueNetwork(nn.Module):
     def value(self, batch: EntityBatch) -> NDArray[np.float32]:
         """Return the predicted return of each step (B,), without gradients."""
         with torch.inference_mode():
-            return self.predict(self.inputs.prepare(batch)).float().cpu().numpy()
+            return self.estimate(self.inputs.prepare(batch)).float().cpu().numpy()
 
     def evaluate(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Evaluation:
         """Return log-probabilities, entropies and values of `actions` taken at `batch`, with gradients.
@@ -272,4 +279,4 @@ class RogueNetwork(nn.Module):
     @property
     def like(self) -> Tensor:
         """A tensor on the network's device and of its dtype."""
-        return self.value_head.proj.weight
+        return next(self.policy_net.parameters())

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import entitize as ez
+import gymnasium
 import numpy as np
+import pytest
 from entitize.envs import Overview
 
 
@@ -95,6 +97,13 @@ def test_what_never_comes_or_changes_is_said() -> None:
         "rewards": "always 0",
         "episodes": "none ended in 5 steps",
     }
+
+
+@pytest.mark.parametrize(("mode", "ends"), [("sync", 14), ("vector_entry_point", 12)])
+def test_a_step_that_resets_is_no_step_of_an_episode(mode: Any, ends: int) -> None:
+    venv = gymnasium.make_vec("CartPole-v1", 2, mode, max_episode_steps=4)
+    found = lines_of(ez.check_entity_env(ez.wrap_vec(venv), 30))
+    assert found["episodes"] == f"{ends} ended ({ends} truncated), after 4 steps, with returns of 4"
 
 
 def test_inactive_lanes_show_nothing() -> None:

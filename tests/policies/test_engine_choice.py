@@ -474,3 +474,95 @@ def test_a_module_that_is_replaced_is_computed_with_engine_graphs() -> None:
     twin.load_state_dict(net.state_dict())
     np.testing.assert_allclose(net.value(batch), twin.value(batch), rtol=1e-5, atol=1e-5)
     assert net.engine.name == "graphs" and not np.allclose(net.value(batch), before)
+
+
+def test_values_of_an_overridden_encode_are_those_that_actions_come_with() -> None:
+    net = Shifted(SPACE, SPACE.actions, d_model=8, n_layer=1)
+    batch = make_batch()
+    np.testing.assert_array_equal(net.value(batch), net.act(batch, np.random.default_rng(0)).values)
+
+
+class Heated(RogueNet):
+    """Scales its rows by what it keeps: by nothing, at first."""
+
+    def __init__(self, *spaces: Any, **options: Any) -> None:
+        super().__init__(*spaces, **options)
+        self.heat, self._factor = 1.0, 1.0
+        self.register_buffer("scale", torch.ones(1))
+        self.shift = torch.zeros(())
+
+    def encode(self, *given: Any, **options: Any) -> Any:
+        x, rows, values = super().encode(*given, **options)
+        return x * self.heat * self._factor * self.scale + self.shift, rows, values
+
+
+@pytest.mark.parametrize(
+    ("change", "undo"),
+    [
+        (lambda net: setattr(net, "heat", 4.0), lambda net: setattr(net, "heat", 1.0)),
+        (lambda net: setattr(net, "_factor", 4.0), lambda net: setattr(net, "_factor", 1.0)),
+        (lambda net: net.scale.fill_(4), lambda net: net.scale.fill_(1)),
+        (lambda net: net.shift.add_(4), lambda net: net.shift.sub_(4)),
+        (
+            lambda net: setattr(net, "shift", torch.ones(())),
+            lambda net: setattr(net, "shift", torch.zeros(())),
+        ),
+        (
+            lambda net: setattr(net, "predict", lambda prepared: RogueNet.predict(net, prepared) + 1),
+            lambda net: delattr(net, "predict"),
+        ),
+    ],
+)
+@pytest.mark.parametrize("engine", ["fused", "graphs"])
+def test_what_the_network_itself_keeps_may_change(engine: str, change: Any, undo: Any) -> None:
+    batch, nets = make_batch(), []
+    for name in (engine, "torch"):
+        torch.manual_seed(0)
+        nets.append(Heated(SPACE, SPACE.actions, engine=name, d_model=8, n_layer=1))
+    net, expected = nets
+    drawn = net.act(batch, np.random.default_rng(0)).raw
+    before = expected.evaluate(batch, drawn)
+    assert net.engine.name == engine
+    for twin in nets:
+        change(twin)
+    assert net.engine.name == "torch"
+    found, wanted = net.evaluate(batch, drawn), expected.evaluate(batch, drawn)
+    torch.testing.assert_close(found.log_probs, wanted.log_probs)
+    np.testing.assert_array_equal(net.value(batch), expected.value(batch))
+    undo(net)
+    assert net.engine.name == engine
+    torch.testing.assert_close(net.evaluate(batch, drawn).log_probs, before.log_probs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("engine", ["fused", "graphs"])
+def test_a_parameter_without_axes_that_computes_nothing_changes_no_engine(engine: str) -> None:
+    net = RogueNet(SPACE, SPACE.actions, engine=engine, d_model=8, n_layer=1)
+    net.log_alpha = nn.Parameter(torch.zeros(()))
+    assert net.engine.name == engine
+    trained(net, make_batch())
+    assert net.engine.name == engine
+
+
+class DeepValue(nn.Module):
+    """A value head with parts of its own."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(width, width), nn.Tanh(), nn.Linear(width, 1))
+
+    def forward(self, rows: Tensor, layout: Any) -> Tensor:
+        values: Tensor = self.layers(rows)[:, 0]
+        return torch.segment_reduce(values, "sum", lengths=torch.from_numpy(np.diff(layout.offsets)))
+
+
+@pytest.mark.parametrize("engine", ["auto", "graphs", "torch"])
+def test_a_value_head_of_other_parts_is_computed_by_torch(engine: str) -> None:
+    net = RogueNet(SPACE, SPACE.actions, engine=engine, d_model=8, n_layer=1)
+    net.value_head = DeepValue(8)  # type: ignore[assignment]
+    batch = make_batch()
+    assert net.engine.name == "torch"
+    values = net.act(batch, np.random.default_rng(0)).values
+    np.testing.assert_array_equal(net.value(batch), values)
+    before = net.value_head.layers[0].weight.clone()  # type: ignore[attr-defined]
+    trained(net, batch)
+    assert values.std() > 0 and not torch.equal(net.value_head.layers[0].weight, before)  # type: ignore[attr-defined]

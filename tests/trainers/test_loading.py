@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from entitize import RogueNet, make_vec
+from entitize import RogueNet, make_vec, save_policy
 from entitize.envs import (
     Continuous,
     EntityActionSpace,
@@ -28,6 +28,7 @@ from entitize.trainers import (
     read_checkpoint,
     write_checkpoint,
 )
+from torch import nn
 
 from facts import raises
 
@@ -153,3 +154,29 @@ def test_spaces_survive_as_json_and_their_differences_are_told(toy_venv: Any) ->
     assert "action 'Paint'" in str(schema_difference(schema, space_schema(fewer)))
     with raises(ValueError, "action 'Paint'", "'Dance'"):
         space_from_schema({**schema, "actions": {"Paint": {"kind": "Dance"}}})
+
+
+class Counting(RogueNet):
+    """With a head of its own."""
+
+    def __init__(self, *spaces: Any, **options: Any) -> None:
+        super().__init__(*spaces, **options)
+        self.count = nn.Linear(self.settings.d_model, 1)
+
+
+def test_a_network_of_ones_own_class_is_loaded_by_it(tmp_path: Path) -> None:
+    venv = make_vec("MineSweeper", num_envs=2)
+    net = Counting(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1)
+    path = save_policy(net, tmp_path / "policy")
+    loaded = load_policy(path, network=Counting)
+    assert type(loaded) is Counting and not loaded.training
+    for name, tensor in net.state_dict().items():
+        assert torch.equal(loaded.state_dict()[name], tensor)
+    assert load_policy(path, network=Counting, engine="torch").engine.name == "torch"
+    with raises(CheckpointError, "Counting", "network="):
+        load_policy(path)
+    with raises(CheckpointError, "Counting", "RogueNet"):
+        load_policy(path, network=RogueNet)
+    namesake: Any = type("Counting", (RogueNet,), {})
+    with raises(CheckpointError, "count.bias", "absent"):
+        load_policy(path, network=namesake)
