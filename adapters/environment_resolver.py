@@ -19,7 +19,7 @@ from ..envs import EntitySpace
 from ..envs.batch.batch_spaces import EntityBatchSpace
 from ..envs.errors import whole_number
 from ..envs.registration import find_namespace, known_ids, latest_game
-from ..envs.returned import check_has_spaces
+from ..envs.returned import check_has_spaces, old_gym_hint
 from ..suggestions import did_you_mean
 from .module_names import check_module_name, find_attribute
 from .pettingzoo.made_games import is_game, lanes_of, makes_games
@@ -318,7 +318,7 @@ def _advice(env: Any) -> str:
             " A game of several agents has a lane for each: use make_vec. For a team of agents use"
             " entitize.from_pettingzoo"
         )
-    return ""
+    return old_gym_hint(env)
 
 
 # -- finding ------------------------------------------------------------------------------------------------

@@ -159,7 +159,8 @@ def _check(target: CheckTarget, chosen: CheckArguments) -> None:
         )
         with contextlib.closing(env):
             shown = check_multi_agent_env(target.make if target.remakes else env, chosen.steps, chosen.seed)
-        _say(f"{chosen.steps} random steps, three times from seed {chosen.seed}: {_PLAYED}, deaths")
+        kept = _played(*(overview for _, overview in shown))
+        _say(f"{chosen.steps} random steps, three times from seed {chosen.seed}: {kept}, deaths")
         _say("pettingzoo's parallel_api_test and api_test, of what to_pettingzoo makes of it")
         for agents, overview in shown:
             if len(shown) > 1:
@@ -175,7 +176,7 @@ def _check(target: CheckTarget, chosen: CheckArguments) -> None:
             _say(f"note: {warning.message}")
         else:
             warnings.showwarning(warning.message, warning.category, warning.filename, warning.lineno)
-    _say(f"{chosen.steps} random steps, three times from seed {chosen.seed}: {_PLAYED}")
+    _say(f"{chosen.steps} random steps, three times from seed {chosen.seed}: {_played(overview)}")
     if isinstance(env, gymnasium.Env) and runs_check_env(env):
         _say("gymnasium's check_env")
     _say_overview(overview)
@@ -215,7 +216,9 @@ def play_games(venv: EntityVectorEnv, num_steps: int, rng: np.random.Generator) 
         overview.end_step(rewards, terminated, truncated, active)
 
 
-_PLAYED = "observations, rewards, ends, masks, fresh arrays, the seed, illegal actions"
+def _played(*overviews: Overview) -> str:
+    ends = "ends, " if any(overview.num_ended for overview in overviews) else ""
+    return f"observations, rewards, {ends}masks, fresh arrays, the seed, illegal actions"
 
 
 def _entities(target: CheckTarget, env: Any) -> gymnasium.Env[Any, Any] | EntityVectorEnv:

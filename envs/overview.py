@@ -32,6 +32,7 @@ class Overview:
 
     Attributes:
         num_steps: how many steps the lanes were active at, together.
+        num_ended: how many episodes have ended.
     """
 
     def __init__(self, space: EntitySpace, num_envs: int = 1) -> None:
@@ -39,7 +40,7 @@ class Overview:
         self._globals = _Rows(space.global_features)
         self._space, self._actors = space, {name: _Range() for name in space.actions}
         self._rewards, self._lengths, self._returns = _Range(), _Range(), _Range()
-        self.num_steps = self._num_unrewarded = self._num_truncated = self._num_ended = 0
+        self.num_steps = self._num_unrewarded = self._num_truncated = self.num_ended = 0
         self._length = np.zeros(num_envs, np.int64)  # of each lane's episode, so far
         self._return = np.zeros(num_envs)
 
@@ -67,7 +68,7 @@ class Overview:
         self._rewards.add(rewards[active | (rewards != 0)])
         ended = terminated | truncated
         lanes, lengths = count_step(self._length, ended, active)
-        self._num_ended += len(lanes)
+        self.num_ended += len(lanes)
         self._num_truncated += int((truncated & ~terminated)[lanes].sum())
         self._lengths.add(lengths)
         self._returns.add(self._return[lanes])
@@ -97,11 +98,11 @@ class Overview:
         )
 
     def _episodes(self) -> str:
-        if not self._num_ended:
+        if not self.num_ended:
             return f"none ended in {self.num_steps} steps"
         cut = f" ({self._num_truncated} truncated)" if self._num_truncated else ""
         steps = "1 step" if self._lengths.most == 1 else f"{self._lengths} steps"
-        return f"{self._num_ended} ended{cut}, after {steps}, with returns of {self._returns}"
+        return f"{self.num_ended} ended{cut}, after {steps}, with returns of {self._returns}"
 
 
 class _Range:

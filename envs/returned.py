@@ -156,3 +156,13 @@ def _info(where: str, info: Any) -> dict[str, Any]:
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 100 else f"{text[:100]}… ({type(value).__name__})"
+
+
+def old_gym_hint(env: Any) -> str:
+    """Return advice, in a sentence, where something steps like an environment of the old gym; else ""."""
+    if not (callable(getattr(env, "step", None)) and callable(getattr(env, "reset", None))):
+        return ""
+    return (
+        " If it is one of the old gym, the package shimmy makes one of Gymnasium of it:"
+        " shimmy.GymV21CompatibilityV0(env=env)"
+    )

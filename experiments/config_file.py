@@ -103,9 +103,13 @@ def to_yaml(config: Any) -> str:
 def yaml_value(text: str) -> Any:
     """Return the value that YAML would read: `200` an int, `1e-3` a float, `true` a bool, `easy` a string.
 
+    None is Python's as well, beside YAML's null: that is the word of the tables of options.
+
     Raises:
         ValueError: the text is not YAML.
     """
+    if text == "None":
+        return None
     try:
         return yaml.load(text, _Loader)
     except yaml.YAMLError as error:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ...envs.errors import MOST_INT, check_flags, one_of, whole_number, whole_options
 
 
@@ -38,7 +40,7 @@ class AtariOptions:
         probability = self.repeat_action_probability
         if (
             isinstance(probability, bool)
-            or not isinstance(probability, int | float)
+            or not isinstance(probability, int | float | np.integer | np.floating)
             or not 0 <= probability <= 1
         ):
             raise ValueError(f"repeat_action_probability: expected a number from 0 to 1, got {probability!r}")

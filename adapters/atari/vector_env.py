@@ -94,7 +94,7 @@ class AtariVectorEnv(EntityVectorEnv):
         self._observer = AtariObserver(self.game, names, actions, most)
         self.single_observation_space = self._observer.space
         self.single_action_space = actions
-        self._first_seed = seed
+        self._seed_first_reset(seed)
         self.consoles = [Console(cartridge, self.options) for _ in range(self.num_envs)]
         self.ram = np.zeros((self.num_envs, _RAM_BYTES), np.uint8)
         self._slots, self._status = self.game.read_slots(self.ram)

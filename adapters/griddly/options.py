@@ -30,8 +30,7 @@ class GriddlyOptions:
 
     def __post_init__(self) -> None:
         check_flags(self, "masks", "partial_observability")
-        if self.max_steps is not None:
-            whole_options(self, max_steps=(1, None))
+        whole_options(self, max_steps=(1, None))
         if isinstance(self.exclude, str) or not isinstance(self.exclude, Sequence):
             raise TypeError(f"exclude: expected a list of entity types, got {self.exclude!r}")
         object.__setattr__(self, "exclude", tuple(self.exclude))

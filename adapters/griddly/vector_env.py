@@ -103,7 +103,8 @@ class GriddlyVectorEnv(EntityVectorEnv):
         self._game_lanes = [slice(lane, lane + rules.num_players) for lane in starts]
         if rules.num_players > 1:
             self.lane_games = np.repeat(np.arange(len(self.games)), rules.num_players)
-        self._painter, self._first_seed = Painter(rules), seed
+        self._seed_first_reset(seed)
+        self._painter = Painter(rules)
         self._generators: list[np.random.Generator] = []
         self._episode_seeds = np.zeros(num_envs, np.int64)
         self._episode_levels = np.zeros(num_envs, object)

@@ -10,7 +10,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from ...envs import EntityBatch, ObservationError, unbatch_observation
 from ...envs.errors import reset_needed
-from ...envs.returned import check_has_spaces, env_name, reset_values, step_values
+from ...envs.returned import check_has_spaces, env_name, old_gym_hint, reset_values, step_values
 from .lane_errors import contains, misfit
 from .results import check_rewards, scalar_reward
 from .translation import MASK, MaskSource, SpaceTranslation, checked_actions, lift
@@ -160,6 +160,7 @@ def wrap(
         )
     if not isinstance(env, gymnasium.Env):
         raise TypeError(
-            f"wrap: expected a gymnasium.Env, got {env!r}. For ids and functions use entitize.make"
+            f"wrap: expected a gymnasium.Env, got {env!r}."
+            + (old_gym_hint(env) or " For ids and functions use entitize.make")
         )
     return EntityWrapper(env, view, action_mask, actions)

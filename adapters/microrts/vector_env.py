@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntityVectorEnv
 from ...envs.errors import check_render_mode, checked_options
-from ...envs.seeds import lane_generators, lane_seeds
+from ...envs.seeds import lane_generators
 from ...envs.vector.vector_env import Actions, StepResult
 from ...envs.window import Window
 from ...ragged import keep_freed_memory
@@ -131,8 +131,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         self.single_action_space = self.observer.space.actions
         self._nothing_failed = np.zeros(len(self.games), bool)
         self._generators: list[np.random.Generator] = []
-        lane_seeds(seed, num_envs)  # which raises for one that can't be used
-        self._first_seed = seed
+        self._seed_first_reset(seed)
         fps = self.metadata["render_fps"]
         self._window = Window(f"MicroRTS {self.games[0].map.name}", fps) if render_mode == "human" else None
 

@@ -110,7 +110,7 @@ class ProcgenVectorEnv(EntityVectorEnv):
         if view.is_pixels:
             self.single_action_space = EntityActionSpace({"act": GlobalCategorical(ACTIONS)}, optional=True)
             self.single_observation_space = EntitySpace({}, self.single_action_space, frame=_FRAME)
-        self._first_seed = seed
+        self._seed_first_reset(seed)
         self._buffer = StateBuffer(num_envs, num_threads or default_threads(num_envs))
         self.engine: ProcgenEngine | None = None  # made by the first reset, which knows the seed
         self.states: DecodedStates | None = None  # the last ones that were decoded

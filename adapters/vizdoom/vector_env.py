@@ -95,7 +95,7 @@ class ViZDoomVectorEnv(EntityVectorEnv):
         self._observer = DoomObserver(self.scenario, self.options, self._buttons)
         self.single_observation_space = self._observer.space
         self.single_action_space = self._buttons.action_space
-        self._first_seed = seed
+        self._seed_first_reset(seed)
         self._generators: list[np.random.Generator] = []
         self._episode_seeds = np.zeros(num_envs, np.int64)
         if num_threads is None:

@@ -139,6 +139,15 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
         """
         return lane_seeds(seed, self.num_envs)
 
+    def _seed_first_reset(self, seed: Seeds) -> None:
+        """Let the first `reset` without a seed have this one. Called last of the constructor.
+
+        Raises:
+            ValueError: the seed can't be used.
+        """
+        self._seeds(seed)
+        self._first_seed = seed
+
     def _take_options(self, options: dict[str, Any]) -> None:
         """Read the options of a `reset` (an empty dict where it was given none), before its `_reset`.
 

@@ -114,3 +114,34 @@ def test_games_of_pettingzoo_have_a_lane_for_each_agent(function: str) -> None:
     assert returns[0].tolist() == returns[1].tolist()
     with raises(TypeError, name, "make_vec"):
         ez.make(name)
+
+
+@pytest.mark.parametrize(
+    ("venv_class", "name"),
+    [
+        (ez.atari.AtariVectorEnv, "Pong"),
+        (ez.griddly.GriddlyVectorEnv, "Zelda"),
+        (ez.microrts.MicroRTSVectorEnv, "basesWorkers8x8"),
+        (ez.procgen.ProcgenVectorEnv, "coinrun"),
+        (ez.vizdoom.ViZDoomVectorEnv, "basic"),
+    ],
+)
+def test_classes_refuse_negative_seeds_when_they_are_made(venv_class: Any, name: str) -> None:
+    with raises(ValueError, "seed", -1):
+        venv_class(name, seed=-1)
+
+
+class Old:
+    """As the old gym's environments."""
+
+    def reset(self) -> list[float]:
+        return [0.0]
+
+    def step(self, action: int) -> tuple[list[float], float, bool, dict[str, Any]]:
+        return [0.0], 0.0, False, {}
+
+
+def test_environments_of_the_old_gym_are_sent_to_shimmy() -> None:
+    for make in (lambda: ez.wrap(Old()), lambda: ez.make(Old)):  # type: ignore[arg-type]
+        with raises(TypeError, "Old", "old gym", "shimmy"):
+            make()

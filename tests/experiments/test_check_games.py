@@ -85,9 +85,12 @@ def test_a_game_that_goes_on_is_played_for_that_many_steps(entitize: Run, addres
 
 
 def test_players_of_one_game_are_played_together(entitize: Run, address: str) -> None:
+    both = threading.Barrier(2, timeout=PATIENCE)
+
     def player(number: int) -> Callable[[], None]:
         def play() -> None:
             with connected(address, game="chess", player=number) as agent:
+                both.wait()
                 for step in range(5):
                     act(agent, x=step, score=0)
                 agent.game_over(score=number)

@@ -151,6 +151,6 @@ class Words:
 
 
 def test_words_of_the_command_line_are_read_as_yaml() -> None:
-    words = ["--values", "a=200", "b=1e-3", "c=true", "d=easy", "e=null"]
+    words = ["--values", "a=200", "b=1e-3", "c=true", "d=easy", "e=null", "f=None"]
     read = parse(Words, "", words)
-    assert read.values == {"a": 200, "b": 1e-3, "c": True, "d": "easy", "e": None}
+    assert read.values == {"a": 200, "b": 1e-3, "c": True, "d": "easy", "e": None, "f": None}

@@ -108,6 +108,21 @@ def test_time_limits_truncate_and_show_the_last_observation() -> None:
     assert last.shape != first.shape or (last != first).any()
 
 
+def test_without_a_time_limit_the_same_game_is_played() -> None:
+    probability = np.float32(0.25)
+    limited = ez.make_vec("Atari/Pong", 2)
+    unlimited = ez.make_vec(
+        "Atari/Pong", 2, max_num_frames_per_episode=None, repeat_action_probability=probability
+    )
+    rng = np.random.default_rng(0)
+    with limited, unlimited:
+        seen = [venv.reset(seed=3)[0] for venv in (limited, unlimited)]
+        for _ in range(30):
+            np.testing.assert_equal(contents(seen[0]), contents(seen[1]))
+            actions = ez.actions.sample_actions(limited.single_action_space, seen[0], rng)
+            seen = [venv.step(actions)[0] for venv in (limited, unlimited)]
+
+
 def test_nothing_moves_at_the_first_step_of_an_episode() -> None:
     """The pace is the way since the step before, which was of another episode."""
     with ez.make_vec("Atari/Boxing", 2, max_num_frames_per_episode=60) as venv:
