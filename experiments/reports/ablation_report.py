@@ -67,6 +67,8 @@ def ablation_report(
         f" reached. These are the finished seeds of a side if it has at least {LEAST_RUNS}, otherwise those"
         " that have reached half of the steps of its furthest. Their number is shown where it is not all."
         f" Brackets: 95 % bootstrap over seeds, where both have at least {LEAST_RUNS}.",
+        "Where variants differ in the game itself, such as its size, the difference is also one of"
+        " difficulty: `entitize eval RUN` then compares them in the same games.",
         "Multiply-adds are of one step with the mean number of entities while the random policy plays.",
         *(
             f"{row['game']}, {row['variant']}, not counted: {row['not_counted']}"

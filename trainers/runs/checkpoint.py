@@ -30,7 +30,14 @@ from torch import Tensor, contiguous_format
 from ...envs import space_schema
 from ...files import sync_folder, write_synced
 from ...policies import METADATA, CheckpointError, Policy, checkpoint_paths, step_of
-from ...policies.checkpoint import FORMAT, MAX_TENSORS, StoredCheckpoint, own_sum, read_stored
+from ...policies.checkpoint import (
+    FORMAT,
+    MAX_TENSORS,
+    StoredCheckpoint,
+    newest_checkpoint,
+    own_sum,
+    read_stored,
+)
 
 __all__ = [
     "Checkpoint",
@@ -159,13 +166,14 @@ def _write(final: Path, tensors: Tensors, metadata: Mapping[str, Any]) -> None:
 
 
 def read_checkpoint(path: str | Path) -> Checkpoint:
-    """Read a checkpoint folder and check that it is complete.
+    """Read a checkpoint folder, or the newest one of a run folder, and check that it is complete.
 
     Raises:
-        CheckpointError: something is missing, corrupt or foreign; the message names the file and, where there
-            is one, the previous checkpoint to use instead.
+        TypeError: `path` is no path.
+        CheckpointError: there is none, or something is missing, corrupt or foreign; the message names the
+            file and, where there is one, the previous checkpoint to use instead.
     """
-    stored = read_stored(path, safetensors.torch.load)
+    stored = read_stored(newest_checkpoint(path), safetensors.torch.load)
     return Checkpoint(stored.path, stored.tensors, stored.metadata)
 
 
