@@ -22,7 +22,7 @@ class Overview:
         Laser: never
         action Move: 1 to 2 actors at a time
         rewards: -1 to 1, and 0 in 96 % of the steps
-        episodes: 14 ended, after 3 to 20 steps, with returns from -1 to 3
+        episodes: 14 ended, after 3 to 20 steps, with returns of -1 to 3
 
     Inactive lanes show nothing.
 
@@ -92,10 +92,8 @@ class Overview:
             return "no step"
         if not self._rewards.most and not self._rewards.least:
             return "always 0"
-        share = self._num_unrewarded / self.num_steps
-        return f"{self._rewards}" + (
-            f", and 0 in {share:.0%} of the steps".replace("%", " %") if share else ""
-        )
+        share = 100 * self._num_unrewarded / self.num_steps
+        return f"{self._rewards}, and 0 in {share:.3g} % of the steps" if share else str(self._rewards)
 
     def _episodes(self) -> str:
         if not self.num_ended:

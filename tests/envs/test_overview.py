@@ -63,7 +63,7 @@ def test_ranges_are_those_of_single_steps() -> None:
         f"{len(lengths)} ended, after {as_words(lengths)} steps, with returns of {as_words(returns)}"
     )
     share = sum(reward == 0 for reward in rewards) / len(rewards)
-    assert found["rewards"] == f"{as_words(rewards)}, and 0 in {100 * share:.0f} % of the steps"
+    assert found["rewards"] == f"{as_words(rewards)}, and 0 in {100 * share:.3g} % of the steps"
 
 
 class Dull(ez.EntityEnv):

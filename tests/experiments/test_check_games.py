@@ -66,7 +66,7 @@ def test_a_game_that_leaves_is_shown_as_far_as_it_came(entitize: Run, address: s
     assert "Cat: 1 at a time; x 0 to 3" in lines
     assert "Mouse: 1 at a time; x always 3, y always 4" in lines
     assert "action move: 1 actor at a time" in lines
-    assert "rewards: 0 to 2, and 0 in 33 % of the steps" in lines
+    assert "rewards: 0 to 2, and 0 in 33.3 % of the steps" in lines
     assert "episodes: 3 ended (1 truncated), after 4 steps, with returns of 0 to 8" in lines
 
 
