@@ -165,6 +165,8 @@ def _vector_env(
             f"{makers.name}: expected a function or class that makes an environment for each lane, got"
             f" {type(makers.make()).__name__}"
         )
+    if "wrappers" in kwargs and not makers.is_function:
+        raise TypeError(f"{makers.name}: wrappers: expected none. Give a function that makes and wraps one")
     if makers.make_vec is not None:
         return as_entity_vector_env(makers.make_vec(num_envs=num_envs, **kwargs), makers.name, view)
     assert makers.make is not None

@@ -131,6 +131,15 @@ def test_classes_refuse_negative_seeds_when_they_are_made(venv_class: Any, name:
         venv_class(name, seed=-1)
 
 
+@pytest.mark.parametrize("env_id", ["MineSweeper", "CartPole-v1", "Procgen/coinrun"])
+def test_wrappers_are_put_on_by_a_function(env_id: str) -> None:
+    with raises(TypeError, "wrappers", "function"):
+        ez.make_vec(env_id, wrappers=[gymnasium.wrappers.TimeLimit])
+    limited = partial(gymnasium.wrappers.TimeLimit, max_episode_steps=3)
+    with ez.make_vec(lambda: limited(ez.make(env_id)), num_envs=2) as venv:
+        assert venv.num_envs == 2
+
+
 class Old:
     """As the old gym's environments."""
 
