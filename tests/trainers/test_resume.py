@@ -261,6 +261,22 @@ def test_training_on_in_the_same_process_keeps_what_tensorboard_shows(
     assert [e.step for e in events.Scalars("losses/policy_loss")] == [24, 48]
 
 
+def test_the_number_of_steps_that_train_was_told_is_noted(
+    toy_policy: Any, toy_venv: Any, tmp_path: Path
+) -> None:
+    def noted() -> dict[str, Any]:
+        ppo: dict[str, Any] = yaml.safe_load((tmp_path / "config.yaml").read_text())["ppo"]
+        return ppo
+
+    trainer = PPO(toy_policy(), toy_venv(), PPOConfig(**OPTIONS), run_dir=tmp_path)
+    before = noted()
+    for steps in (24, 48):
+        trainer.train(steps, progress=False)
+        assert noted() == {**before, "total_timesteps": steps}
+    trainer.train(progress=False)
+    assert noted() == before
+
+
 def test_a_configuration_that_is_there_already_stays(toy_policy: Any, toy_venv: Any, tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("fuller: true\n")
     PPO(toy_policy(), toy_venv(4), PPOConfig(**OPTIONS), tmp_path).train(24)

@@ -115,10 +115,16 @@ class RunFolder:
             _write_config(path, config)
 
     def note_hyper_parameters(self, ppo: Mapping[str, Any]) -> None:
-        """Replace the section "ppo" of a resumed run's `config.yaml`; one of another program stays."""
+        """Replace the section "ppo" of a resumed run's `config.yaml`; one of another program stays.
+
+        Of a new run, of which `train` was told a number of steps, that number is replaced.
+        """
         path = self.path / RUN_CONFIG
-        config = _read_config(path) if self._is_resumed and path.exists() else None
-        if config is not None and config.keys() >= {"env", "network", "ppo"} and config["ppo"] != ppo:
+        config = _read_config(path) if path.exists() else None
+        if config is None or not config.keys() >= {"env", "network", "ppo"} or config["ppo"] == ppo:
+            return
+        steps = {"total_timesteps": ppo["total_timesteps"]}
+        if self._is_resumed or {**config["ppo"], **steps} == ppo:
             _write_config(path, {**config, "ppo": dict(ppo)})
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
