@@ -170,14 +170,15 @@ def one_of(where: str, value: Any, known: Iterable[Any]) -> None:
 def whole_options(options: Any, **ranges: tuple[int, int | None]) -> None:
     """Make attributes of a dataclass Python's whole numbers, in `ranges` (least, most or None).
 
-    None stays where the type of the attribute names it.
+    None stays where it is the default, or where the type of the attribute names it.
 
     Raises:
         TypeError, ValueError: one is not; see `whole_number`.
     """
     for name, (least, most) in ranges.items():
-        value = getattr(options, name)
-        if value is not None or "None" not in str(type(options).__dataclass_fields__[name].type):
+        value, kind = getattr(options, name), type(options)
+        is_optional = getattr(kind, name) is None or "None" in str(kind.__dataclass_fields__[name].type)
+        if value is not None or not is_optional:
             object.__setattr__(options, name, whole_number(name, value, least, most))
 
 

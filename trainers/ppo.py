@@ -174,7 +174,7 @@ class PPO(OwnsOptimizer):
             NonFiniteError: a loss, gradient, weight, statistic, reward or observation is NaN or infinite.
         """
         if total_timesteps is not None:
-            whole_number("train: total_timesteps", total_timesteps)
+            total_timesteps = whole_number("train: total_timesteps", total_timesteps)
         if max_seconds is not None:
             positive_number("train: max_seconds", max_seconds)
         detail = detail_of(progress)

@@ -52,6 +52,7 @@ class Exchange:
         pending: how many games have no question since their last answer.
         failed: the lanes whose games have failed.
         ended: what waiting steps raise from now on; None: they may wait.
+        has_begun: a game has been in a lane.
         is_left: steps do not wait, because all games have left.
     """
 
@@ -61,7 +62,7 @@ class Exchange:
         self.asked = self.pending = 0
         self.failed: list[Lane] = []
         self.ended: Exception | None = None
-        self.is_left = False
+        self.has_begun = self.is_left = False
         self._is_late = False  # whether one question is enough for the step to continue
 
     def wait(self, lanes: Sequence[Lane], max_wait: float | None, timeout: float | None) -> list[Lane]:
@@ -104,6 +105,12 @@ class Exchange:
             self.ended = error or gymnasium.error.ClosedEnvironmentError(
                 "closed while a step waited for questions"
             )
+            self.changed.notify()
+
+    def leave(self) -> None:
+        """Let no step wait until the next game comes."""
+        with self.changed:
+            self.is_left = self.has_begun
             self.changed.notify()
 
     def notify(self) -> None:
@@ -240,6 +247,7 @@ class Lane:
         """Enter the lane with a game: steps wait for its questions."""
         with self._exchange.changed:
             self.answered_at = time.monotonic()
+            self._exchange.has_begun, self._exchange.is_left = True, False
             self._set_pending(True)
 
     def ask(self, question: ResolvedObservation, reward: float) -> Answer | None:

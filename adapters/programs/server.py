@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 import threading
+import time
 import weakref
 from contextlib import suppress
 from http import HTTPStatus
@@ -26,7 +27,7 @@ from . import protocol
 from .lane import Exchange, GameStopped, Lane, SharedGame
 from .protocol import Limits, ProtocolError
 from .seats import Seats
-from .server_resources import Pace, allow_open_files, host_and_port, is_loopback, quiet_logger
+from .server_resources import COMES_BACK, Pace, allow_open_files, host_and_port, is_loopback, quiet_logger
 from .training_agent import TrainingAgent
 from .vector_env import QuestionVectorEnv
 
@@ -277,40 +278,38 @@ class Listener:
     def _serve_connection(self, connection: ServerConnection) -> None:
         """Play the game of one connection, from its hello to its end."""
         connection.socket.settimeout(self._limits.sending)
-        has_played = False
         with suppress(ConnectionClosed):
             try:
                 hello, space = self._handshake(connection)
                 self._is_open.wait(10)
                 with self._seats.taken(hello) as lane:
                     connection.send(protocol.hello_message(space, lane))
-                    has_played = True
                     self._play(connection, lane)
             except GameStopped:
                 connection.close(1001, "the trainer has ended")
             except ConnectionClosed:
-                if has_played:
-                    self._note_leaving()
+                self._note_leaving()
                 raise
             except Exception as error:  # most often a ProtocolError
-                if self._strict:
-                    self._fail(error)
+                self._fail(error)
                 connection.send(protocol.error_message(error, True))
                 connection.close(1008)
 
     def _fail(self, error: Exception) -> None:
-        """End a strict environment."""
+        """End the environment, if it is strict."""
         with self._lock:
-            self._problem = self._problem or WorkerError(str(error))
-            if self._exchange is not None:
-                self._exchange.close(self._problem)
+            if self._strict and self._problem is None:
+                self._problem = WorkerError(str(error))
+                if self._exchange is not None:
+                    self._exchange.close(self._problem)
 
     def _note_leaving(self) -> None:
-        """Let the steps of a strict environment go on where no game is left."""
-        if self._strict and self._exchange is not None and not self._seats.num_taken:
-            with self._exchange.changed:
-                self._exchange.is_left = True
-                self._exchange.notify()
+        """Let the steps of a strict environment go on where no game is left, nor comes back at once."""
+        if not self._strict or self._exchange is None:
+            return
+        time.sleep(COMES_BACK)
+        if not self._seats.num_taken:
+            self._exchange.leave()
 
     def _handshake(self, connection: ServerConnection) -> tuple[dict[str, Any], EntitySpace]:
         """Check the hello of a connection; return it, and the spaces that it agreed to.
@@ -364,6 +363,7 @@ class Listener:
                     errors += 1
                     # A game reads answers to `observe` alone: another error would be read as the next answer.
                     if message["type"] != "observe" or errors >= self._limits.errors or self._strict:
+                        self._fail(error)
                         raise ProtocolError(str(error)) from error
                     connection.send(protocol.error_message(error, False))
         finally:

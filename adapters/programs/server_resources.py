@@ -8,6 +8,9 @@ import time
 
 from .protocol import ProtocolError
 
+#: Seconds in which a game that connects for each episode is back.
+COMES_BACK = 1.0
+
 
 def host_and_port(address: str) -> tuple[str, int]:
     """Return both parts of "HOST:PORT", without the brackets of an IPv6 address.

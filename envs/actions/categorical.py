@@ -182,7 +182,7 @@ class GlobalCategorical(Categorical):
         return GlobalCategoricalAction(int(items[0]), self.choices[int(items[0])])
 
     def from_author(self, given: Mapping[str, Any]) -> Sequence[Any]:
-        return super().from_author({f"{field}s": [value] for field, value in given.items()})
+        return [given["choice"] if "choice" in given else choice_number(self.choices, given["label"])]
 
     def per_actor(self) -> Categorical:
         return Categorical(self.choices)

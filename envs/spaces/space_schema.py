@@ -6,6 +6,7 @@ import inspect
 from types import UnionType
 from typing import Any
 
+from ...suggestions import unknown
 from ..actions.action_space import ActionSpace
 from ..actions.entity_action_space import EntityActionSpace
 from ..actions.kinds import KINDS
@@ -48,11 +49,18 @@ def space_from_schema(schema: dict[str, Any]) -> EntitySpace:
             known = ", ".join(KINDS)
             raise ValueError(f"action {name!r}: kind: expected one of {known}, got {action['kind']!r}")
         options = {part: value for part, value in action.items() if part != "kind"}
+        where = f"action {name!r}: {action['kind']}"
+        parameters = inspect.signature(kind).parameters
+        for option in options:
+            if option not in parameters:
+                raise TypeError(f"{where}: {unknown('option', option, parameters)}")
         try:
             inspect.signature(kind).bind(**options)
+            actions[name] = kind.from_schema(options)
         except TypeError as error:
-            raise TypeError(f"action {name!r}: {action['kind']}: {error}") from None
-        actions[name] = kind.from_schema(options)
+            raise TypeError(f"{where}: {error}") from None
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from None
     return EntitySpace(
         schema["entities"],
         EntityActionSpace(actions),

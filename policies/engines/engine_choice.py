@@ -14,6 +14,7 @@ torch's matrix products are as fast.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -30,6 +31,8 @@ _log = logging.getLogger(__name__)
 
 #: Up to this width the fused kernels are faster than torch's matrix products (benchmarks/policy.py).
 FUSED_UP_TO = 128
+#: A value of the network may change so often; from then on torch computes, which need not be compared.
+_MOST_CHANGES = 16
 
 
 class EngineChoice(NamedTuple):
@@ -71,6 +74,9 @@ class EngineChooser:
         self._drops = False
         self._logged: set[EngineChoice] = set()
         self._fingerprint: Fingerprint | None = None
+        #: How often each value was found to have changed, and one that changes too often.
+        self._changes: Counter[str] = Counter()
+        self._restless: str | None = None
         #: What differs, by engine and whether it was compared in learning.
         self._found: dict[tuple[str, bool], str | None] = {}
 
@@ -97,7 +103,10 @@ class EngineChooser:
                 return EngineChoice("torch", f"the parameters are on {like.device}")
             if not runs_kernels(like):
                 return EngineChoice("torch", f"the parameters are {like.dtype}, not float32")
+        if self._restless is not None:
+            return EngineChoice("torch", f"{self._restless!r} of the network changes again and again")
         if self._fingerprint is None or self._fingerprint.has_changed():
+            self._count_changes()
             self._fingerprint, self._found = Fingerprint(self._network), {}
             self._drops = has_dropout(self._network)
         if self._drops and training and torch.is_grad_enabled():
@@ -109,12 +118,18 @@ class EngineChooser:
         differing = self._found.get((choice.name, False)) or self._found.get((choice.name, True))
         return choice if differing is None else EngineChoice("torch", differing)
 
+    def _count_changes(self) -> None:
+        """Note a value that changes so often that comparing the engines each time would take too long."""
+        if self._fingerprint is not None:
+            self._changes.update(self._fingerprint.changed_values())
+            self._restless = next((name for name, n in self._changes.items() if n > _MOST_CHANGES), None)
+
     def log(self, choice: EngineChoice) -> None:
         """Log a choice at its first use; as a warning if it is not the expected one."""
         if choice in self._logged:
             return
         self._logged.add(choice)
-        changed = choice.reason in self._found.values()
+        changed = choice.reason in self._found.values() or self._restless is not None
         unwanted = choice.name == "torch" and self._settings.engine in ("fused", "graphs")
         level = logging.WARNING if unwanted or changed else logging.INFO
         _log.log(level, "%s: engine: %s (%s)", type(self._network).__name__, *choice)

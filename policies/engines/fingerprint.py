@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+import weakref
 from collections.abc import Callable
 from itertools import chain
 from operator import attrgetter, itemgetter
@@ -48,7 +49,7 @@ class Fingerprint:
                 self._note(namespace, names)
         #: Buffers and other tensors, except the statistics of inputs, which the kernels read.
         self._tensors = [
-            (space, name, tensor, _version(tensor))
+            (space, name, weakref.ref(tensor), _version(tensor))
             for module in self._modules
             if not isinstance(module, InputNorm)
             for space in (vars(module), module._buffers)
@@ -64,6 +65,9 @@ class Fingerprint:
             for namespace, names in self._noted.values()
             if names
         ]
+        self._then = {
+            key: [namespace[name] for name in names] for key, (namespace, names) in self._noted.items()
+        }
         self._codes = list(map(_code, self._functions))
         self._hooks: list[Any] = [
             hooks
@@ -86,12 +90,26 @@ class Fingerprint:
                 and list(map(_code, self._functions)) == self._codes
                 and all(read(namespace) == then for read, namespace, then in self._reads)
                 and all(
-                    space[name] is tensor and _version(tensor) == version
-                    for space, name, tensor, version in self._tensors
+                    space[name] is ref() and _version(space[name]) == version
+                    for space, name, ref, version in self._tensors
                 )
             )
         except KeyError:  # an attribute is gone
             return True
+
+    def changed_values(self) -> set[str]:
+        """Return the names of the attributes and tensors that are others now."""
+        plain = {
+            name
+            for namespace, names in self._noted.values()
+            for name, then in zip(names, self._then[id(namespace)], strict=True)
+            if namespace.get(name, self) != then
+        }
+        return plain | {
+            name
+            for space, name, ref, version in self._tensors
+            if space.get(name) is not ref() or _version(space[name]) != version
+        }
 
     def _identities(self) -> list[int]:
         return list(map(id, chain.from_iterable(map(dict.values, self._parameters))))
@@ -132,9 +150,9 @@ class Fingerprint:
                 self._read_function(called, follow=called.__module__ == function.__module__)
 
 
-def _version(tensor: Tensor) -> int:
+def _version(tensor: Any) -> int:
     """Return how often a tensor was written in place."""
-    return 0 if tensor.is_inference() else tensor._version
+    return 0 if tensor.is_inference() else int(tensor._version)
 
 
 def has_dropout(module: nn.Module) -> bool:

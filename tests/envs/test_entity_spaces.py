@@ -339,3 +339,5 @@ def test_choices_that_there_are_not_have_no_number(space: Any) -> None:
         space.from_author({"labels": ["c"] if type(space) is ez.Categorical else [{"kind": "c"}]})
     with pytest.raises(KeyError):
         space.from_author({})
+    with pytest.raises(KeyError, match="label"):
+        ez.GlobalCategorical(2).from_author({"choices": [1]})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -136,3 +137,16 @@ def test_it_is_an_environment_or_games(entitize: Run, address: str) -> None:
     ):
         code, _, err = entitize("check", *flags)
         assert code == 2 and fact in err, err
+
+
+def test_a_game_that_connects_for_each_episode_is_played_on(entitize: Run, address: str) -> None:
+    def game() -> None:
+        for _ in range(4):
+            with connected(address) as agent:
+                for step in range(5):
+                    act(agent, x=step, score=step)
+                agent.game_over(score=5)
+
+    code, out, _ = checked(entitize, address, game, "--steps", 20)
+    assert code == 0 and "note" not in out
+    assert re.search(r"^20 random steps", out, re.MULTILINE), out

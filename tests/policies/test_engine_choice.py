@@ -534,6 +534,28 @@ def test_what_the_network_itself_keeps_may_change(engine: str, change: Any, undo
     torch.testing.assert_close(net.evaluate(batch, drawn).log_probs, before.log_probs, rtol=1e-4, atol=1e-5)
 
 
+class Counted(RogueNet):
+    """Counts what it is asked for, which changes no number."""
+
+    def __init__(self, *spaces: Any, **options: Any) -> None:
+        super().__init__(*spaces, **options)
+        self.calls = 0
+
+    def act(self, *given: Any, **options: Any) -> Any:
+        self.calls += 1
+        return super().act(*given, **options)
+
+
+def test_a_value_that_changes_at_each_call_is_not_compared_for_ever(caplog: pytest.LogCaptureFixture) -> None:
+    net = Counted(SPACE, SPACE.actions, engine="fused", d_model=8, n_layer=1)
+    batch = make_batch()
+    assert net.engine.name == "fused"
+    for seed in range(60):
+        net.act(batch, np.random.default_rng(seed))
+    assert net.engine.name == "torch" and "calls" in net.engine.reason
+    assert [r.levelno for r in caplog.records if "calls" in r.getMessage()] == [logging.WARNING]
+
+
 @pytest.mark.parametrize("engine", ["fused", "graphs"])
 def test_a_parameter_without_axes_that_computes_nothing_changes_no_engine(engine: str) -> None:
     net = RogueNet(SPACE, SPACE.actions, engine=engine, d_model=8, n_layer=1)

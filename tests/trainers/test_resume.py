@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import yaml
@@ -270,7 +271,7 @@ def test_the_number_of_steps_that_train_was_told_is_noted(
 
     trainer = PPO(toy_policy(), toy_venv(), PPOConfig(**OPTIONS), run_dir=tmp_path)
     before = noted()
-    for steps in (24, 48):
+    for steps in (24, np.int64(48)):
         trainer.train(steps, progress=False)
         assert noted() == {**before, "total_timesteps": steps}
     trainer.train(progress=False)

@@ -123,6 +123,8 @@ class RunFolder:
         config = _read_config(path) if path.exists() else None
         if config is None or not config.keys() >= {"env", "network", "ppo"} or config["ppo"] == ppo:
             return
+        if not isinstance(config["ppo"], dict):
+            return
         steps = {"total_timesteps": ppo["total_timesteps"]}
         if self._is_resumed or {**config["ppo"], **steps} == ppo:
             _write_config(path, {**config, "ppo": dict(ppo)})
