@@ -194,14 +194,14 @@ def _check_games(address: str, chosen: CheckArguments) -> None:
     with user_errors(TypeError, ValueError, ImportError):
         venv = ListeningVectorEnv(address, token=chosen.token, strict=True, **chosen.kwargs)
     with contextlib.closing(venv):
-        overview = play_games(venv, chosen.steps, np.random.default_rng(chosen.seed))
+        overview = _play_games(venv, chosen.steps, np.random.default_rng(chosen.seed))
     if overview.num_steps < chosen.steps:
         _say(f"note: the games have left after {overview.num_steps} of {chosen.steps} steps")
     _say(f"{overview.num_steps} random steps: messages, observations, scores")
     _say_overview(overview)
 
 
-def play_games(venv: EntityVectorEnv, num_steps: int, rng: np.random.Generator) -> Overview:
+def _play_games(venv: EntityVectorEnv, num_steps: int, rng: np.random.Generator) -> Overview:
     """Play random legal steps until the lanes have had `num_steps` together, or none is active."""
     overview = Overview(venv.single_observation_space, venv.num_envs)
     batch, info = venv.reset()

@@ -50,10 +50,10 @@ class ListeningVectorEnv(QuestionVectorEnv):
     Args:
         address: "HOST:PORT"; port 0 is any free one (see `address`).
         num_envs: how many connections may play at the same time.
-        strict: for checks. The first error of a game ends the environment, too: `reset` and `step` raise it
-            as a `WorkerError`. Once the last connection is gone, steps do not wait for another one.
         players: how many connections play in one game, each with a lane; `lane_games` says which lanes are of
             one game. Their hello messages name the game and the player. With 1 each connection is a game.
+        strict: for checks. The first error of a game ends the environment, too: `reset` and `step` raise it
+            as a `WorkerError`. Once no game has been connected for a second, steps do not wait for another.
         space: what the games must ask; None: the first connection declares it, and making the environment
             waits for that.
         token: what each connection must send; None: that of the environment variable ENTITIZE_TOKEN, if
@@ -143,10 +143,9 @@ def listen(
     max_wait: float | None = 0.1,
     space: EntitySpace | None = None,
     players: int = 1,
-    strict: bool = False,
 ) -> ListeningVectorEnv:
     """Make a `ListeningVectorEnv`: the environment of `entitize train --listen`."""
-    return ListeningVectorEnv(address, num_envs, space, max_wait=max_wait, players=players, strict=strict)
+    return ListeningVectorEnv(address, num_envs, space, max_wait=max_wait, players=players)
 
 
 class Listener:

@@ -48,7 +48,7 @@ class Fingerprint:
                 names = [name for name in namespace if name not in _UNREAD and not (ours and name[0] == "_")]
                 self._note(namespace, names)
         #: Buffers and other tensors, except the statistics of inputs, which the kernels read.
-        self._tensors = [
+        self._tensors: list[tuple[dict[str, Any], str, weakref.ref[Tensor], int]] = [
             (space, name, weakref.ref(tensor), _version(tensor))
             for module in self._modules
             if not isinstance(module, InputNorm)
@@ -89,10 +89,7 @@ class Fingerprint:
                 and self._identities() == self._parameters_then
                 and list(map(_code, self._functions)) == self._codes
                 and all(read(namespace) == then for read, namespace, then in self._reads)
-                and all(
-                    space[name] is ref() and _version(space[name]) == version
-                    for space, name, ref, version in self._tensors
-                )
+                and all(_is_as_then(*noted) for noted in self._tensors)
             )
         except KeyError:  # an attribute is gone
             return True
@@ -105,11 +102,7 @@ class Fingerprint:
             for name, then in zip(names, self._then[id(namespace)], strict=True)
             if namespace.get(name, self) != then
         }
-        return plain | {
-            name
-            for space, name, ref, version in self._tensors
-            if space.get(name) is not ref() or _version(space[name]) != version
-        }
+        return plain | {noted[1] for noted in self._tensors if not _is_as_then(*noted)}
 
     def _identities(self) -> list[int]:
         return list(map(id, chain.from_iterable(map(dict.values, self._parameters))))
@@ -148,6 +141,12 @@ class Fingerprint:
             called = space.get(name)
             if isinstance(called, types.FunctionType):
                 self._read_function(called, follow=called.__module__ == function.__module__)
+
+
+def _is_as_then(space: dict[str, Any], name: str, then: weakref.ref[Tensor], version: int) -> bool:
+    """Return whether a namespace still has this tensor, with these numbers."""
+    tensor = space.get(name)
+    return tensor is not None and tensor is then() and _version(tensor) == version
 
 
 def _version(tensor: Any) -> int:

@@ -534,6 +534,17 @@ def test_what_the_network_itself_keeps_may_change(engine: str, change: Any, undo
     torch.testing.assert_close(net.evaluate(batch, drawn).log_probs, before.log_probs, rtol=1e-4, atol=1e-5)
 
 
+def test_a_tensor_that_is_kept_may_be_given_up() -> None:
+    net = RogueNet(SPACE, SPACE.actions, engine="fused", d_model=8, n_layer=1)
+    net.last = torch.zeros(3)
+    net.other = torch.zeros(3)
+    assert net.engine.name == "fused"
+    net.last = None
+    assert net.engine.name == "fused"
+    del net.other
+    assert net.engine.name == "fused"
+
+
 class Counted(RogueNet):
     """Counts what it is asked for, which changes no number."""
 
