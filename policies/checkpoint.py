@@ -241,7 +241,8 @@ def _read_whole(path: Path, decode: Callable[[bytes], dict[str, T]], only: str |
             raise _corrupt(path, name, _CHANGED)
         try:
             _check_tensor_count(content)
-            tensors[group] = decode(content)
+            # In order of names: the reader's own order is random, and errors name the first that differs.
+            tensors[group] = dict(sorted(decode(content).items()))
         except (*MALFORMED, safetensors.SafetensorError) as error:
             raise _corrupt(path, name, f"it is no safetensors file ({in_short(error)})") from error
     return StoredCheckpoint(path, tensors, metadata)

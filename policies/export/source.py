@@ -111,7 +111,7 @@ def _changed_module(net: RogueNetwork) -> str | None:
     with torch.random.fork_rng(devices=[]):
         new = dict(RogueNetwork(net.observation_space, net.action_space, **net.config).named_modules())
     found = dict(net.named_modules())
-    for name in new.keys() - found.keys():
+    for name in [name for name in new if name not in found]:
         return f"module {name}: expected {type(new[name]).__name__}, got none"
     for name, module in found.items():
         if not name:

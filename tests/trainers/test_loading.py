@@ -178,5 +178,6 @@ def test_a_network_of_ones_own_class_is_loaded_by_it(tmp_path: Path) -> None:
     with raises(CheckpointError, "Counting", "RogueNet"):
         load_policy(path, network=RogueNet)
     namesake: Any = type("Counting", (RogueNet,), {})
-    with raises(CheckpointError, "count.bias", "absent"):
-        load_policy(path, network=namesake)
+    for _ in range(8):  # the file's reader gives tensors in a random order: the first that differs is named
+        with raises(CheckpointError, "count.bias", "absent"):
+            load_policy(path, network=namesake)

@@ -340,7 +340,7 @@ class BehaviorCloning(OwnsOptimizer):
     def _check_continues(self, checkpoint: Checkpoint) -> None:
         """Refuse hyper-parameters and data whose likelihoods could not be compared with those of the run."""
         stored, now = checkpoint.metadata["cloning"], asdict(self.config)
-        own = {name: now[name] for name in now.keys() & stored.keys() - _MAY_CHANGE}
+        own = {name: now[name] for name in now if name in stored and name not in _MAY_CHANGE}
         differing = [
             f"{name} was {stored[name]!r}, now {own[name]!r}" for name in own if stored[name] != own[name]
         ]

@@ -264,7 +264,7 @@ def vec_env(env: EnvSource | EntityVectorEnv, num_envs: int | None = None, **kwa
         try:
             made = make_entity_vec(env, num_envs=1 if num_envs is None else num_envs, **kwargs)
         except Exception as error:
-            for name in kwargs.keys() & _OF_MAKE_VEC_ENV.keys():
+            for name in [name for name in kwargs if name in _OF_MAKE_VEC_ENV]:
                 error.add_note(f"{name} is an argument of make_vec_env. Here: {_OF_MAKE_VEC_ENV[name]}")
             raise
         return RaggedVecEnv(made)
