@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from ..envs.errors import whole_number
 from ..envs.registration import find_namespace, known_ids, latest_game
 from ..envs.returned import check_has_spaces, old_gym_hint
 from ..suggestions import did_you_mean
-from .module_names import check_module_name, find_attribute
+from .module_names import check_module_name, find_attribute, importable_name
 from .pettingzoo.made_games import is_game, lanes_of, makes_games
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def _vector_spec(
         name: str | None = env.id
         kwargs = {**env.kwargs, **kwargs}
     else:
-        name = env if isinstance(env, str) else _importable_name(env)
+        name = env if isinstance(env, str) else importable_name(env)
         if name is not None and name.startswith("__main__:"):
             name = None  # another program would find something else there
     if name is None:
@@ -209,15 +209,6 @@ def _vector_spec(
         return VectorSpec(name, num_envs, plain_values(kwargs), options)
     except TypeError:
         return None
-
-
-def _importable_name(function: Callable[..., Any]) -> str | None:
-    """Return "module:function" if that names `function` in any process, else None."""
-    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
-    if not module or not name or module == "__main__" or "<" in name:
-        return None
-    found = reduce(lambda owner, part: getattr(owner, part, None), name.split("."), sys.modules.get(module))
-    return f"{module}:{name}" if found is function else None
 
 
 def as_entity_env(

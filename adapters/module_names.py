@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 import re
 import sys
+from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -66,3 +67,12 @@ def _modules_beside(wanted: str) -> list[str]:
         folders = list(getattr(sys.modules[parent], "__path__", []))
     prefix = f"{parent}." if parent else ""
     return [f"{prefix}{module.name}" for module in pkgutil.iter_modules(folders)]
+
+
+def importable_name(function: Callable[..., Any]) -> str | None:
+    """Return "module:function" if that names `function` in any process, else None."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+    if not module or not name or module == "__main__" or "<" in name:
+        return None
+    found = reduce(lambda owner, part: getattr(owner, part, None), name.split("."), sys.modules.get(module))
+    return f"{module}:{name}" if found is function else None

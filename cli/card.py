@@ -20,6 +20,7 @@ from ..experiments import (
 )
 from ..experiments.config import read_run_outline
 from ..experiments.errors import user_errors
+from ..experiments.network_options import is_own
 from ..experiments.reports.document import counted
 from ..policies import newest_checkpoint
 from ..trainers import CheckpointError, thread_count
@@ -56,6 +57,8 @@ def main(arguments: Sequence[str]) -> None:
     check_new_folder(chosen.out)
     read_run_outline(chosen.run)  # a network that was saved alone has no training to describe
     config, settings = chosen.read()
+    if is_own(config.network):
+        raise UserError(f"card: expected a network of the library, which others have, got {config.network}")
     settings = replace(settings, episodes=chosen.episodes or settings.episodes)
     settings = replace(settings, kwargs={**settings.kwargs, **chosen.kwargs}, vary={})
     config = replace(config, eval=settings)  # so that `eval` of the folder plays the same

@@ -14,7 +14,7 @@ import tyro
 
 from .. import __version__
 from ..envs import EntitySpace
-from ..experiments import ROGUE_NET, EnvConfig, Network, Pairs, UserError, make_environments, parse
+from ..experiments import ROGUE_NET, EnvConfig, Pairs, UserError, make_environments, parse
 from ..experiments.errors import user_errors
 from ..experiments.network_options import check_network_options
 from ..policies.rogue_net import RogueNetConfig
@@ -39,8 +39,9 @@ class InfoArguments:
     """A run folder, whose network is described; in the environment above if one is given."""
     kwargs: Pairs = field(default_factory=dict)
     """Options of the environment, e.g. features=planes."""
-    network: Network = ROGUE_NET
-    """The network to describe."""
+    network: str = ROGUE_NET
+    """The network to describe: RogueNet, TransformerNet, GridNet, ImpalaGridNet, UnitActionNet, ImpalaNet, or
+    module:Class."""
     net: RogueNetConfig = field(default_factory=RogueNetConfig)
     baseline: Pairs = field(default_factory=dict)
     """Options of another network than RogueNet."""

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from .error_place import where_raised as where_raised
     from .errors import UserError as UserError
     from .network_options import ROGUE_NET as ROGUE_NET
-    from .network_options import Network as Network
     from .networks import RANDOM as RANDOM
     from .networks import initial_policy as initial_policy
     from .networks import load_network as load_network

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import quote
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -24,7 +24,7 @@ from .arguments import Pairs
 from .config_file import ConfigError, read_plain, read_yaml, value_of
 from .environments import EnvConfig, EvalConfig
 from .errors import UserError
-from .network_options import ROGUE_NET, Network, check_network_options
+from .network_options import NETWORKS, ROGUE_NET, check_network_options, is_own
 
 #: Configurations that come with the package.
 CONFIGS = Path(__file__).parent / "configs"
@@ -62,9 +62,10 @@ class TrainConfig:
     """A training run."""
 
     env: EnvConfig = field(default_factory=EnvConfig)
-    network: Network = ROGUE_NET
-    """RogueNet, one of the published networks of μRTS (with the option features=planes), or Procgen's
-    ImpalaNet (with features=pixels)."""
+    network: str = ROGUE_NET
+    """RogueNet; a published network of μRTS (with the option features=planes): TransformerNet, GridNet,
+    ImpalaGridNet, UnitActionNet; Procgen's ImpalaNet (with features=pixels); or one of your own,
+    module:Class (docs/own-training.md)."""
     net: RogueNetConfig = field(default_factory=RogueNetConfig)
     init_from: str | None = None
     """Start from the network of this run folder or checkpoint, with its options and input statistics."""
@@ -291,9 +292,15 @@ def _with_environment(run: Path, data: Mapping[str, Any], chosen: EnvChoice) -> 
 
 def _check_network(run: Path, data: Mapping[str, Any]) -> None:
     network = data.get("network", ROGUE_NET)
-    known = get_args(Network)
-    if isinstance(network, str) and network not in known:
+    if not isinstance(network, str):
+        return
+    if is_own(network) and is_card(run):
         raise UserError(
-            f"{run}: the network is a {network}, which only Python can load: expected one of"
-            f" {', '.join(known)}. Use entitize.evaluate"
+            f"{run / RUN_CONFIG} names code of this machine, which may be anything: {network!r}. Expected a"
+            f" network of the library: {', '.join(NETWORKS)}"
+        )
+    if network not in NETWORKS and not is_own(network):
+        raise UserError(
+            f"{run}: the network is a {network}, which only Python can load: expected module:Class, or one of"
+            f" {', '.join(NETWORKS)}. Use entitize.evaluate"
         )

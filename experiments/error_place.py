@@ -1,4 +1,4 @@
-"""`where_raised`: the line of an environment's own code that raised an exception."""
+"""`where_raised`: the line of a user's own code, such as an environment's, that raised an exception."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import sys
 import traceback
 from pathlib import Path
 
-#: Packages whose code is not the environment's own.
-_NOT_OWN = (__name__.partition(".")[0], "gymnasium", "numpy", "pettingzoo", "importlib")
+#: Packages whose code is not the user's own.
+_NOT_OWN = (__name__.partition(".")[0], "gymnasium", "numpy", "pettingzoo", "torch", "importlib")
 
 
 def where_raised(error: BaseException) -> str:
-    """Return the place in the environment's own code that raised an exception, as a line of text.
+    """Return the place in the user's own code that raised an exception, as a line of text.
 
     Empty where it is not known, as of an exception of another process.
     """
@@ -35,7 +35,7 @@ def _is_own(path: Path, not_own: set[Path]) -> bool:
 
 
 def _folders() -> set[Path]:
-    """Return the folders of packages whose code is not the environment's own."""
+    """Return the folders of packages whose code is not the user's own."""
     modules = [sys.modules.get(name) for name in _NOT_OWN]
     files = [module.__file__ for module in modules if module is not None and module.__file__ is not None]
     return {Path(file).resolve().parent for file in files}

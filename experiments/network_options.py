@@ -1,10 +1,10 @@
-"""Names and options of the networks that `entitize train` knows: RogueNet and the published ones."""
+"""Names and options of networks: RogueNet, the published ones, and a user's own, "module:Class"."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any
 
 from ..policies.baselines.config import (
     BaselineConfig,
@@ -15,11 +15,11 @@ from ..policies.baselines.config import (
     TransformerConfig,
 )
 from ..policies.rogue_net import RogueNetConfig
+from ..suggestions import unknown
 from .config_file import read_section
 from .errors import UserError
 
-Network = Literal["RogueNet", "TransformerNet", "GridNet", "ImpalaGridNet", "UnitActionNet", "ImpalaNet"]
-ROGUE_NET: Literal["RogueNet"] = "RogueNet"
+ROGUE_NET = "RogueNet"
 
 #: The others, classes of `policies.baselines`: name -> options.
 BASELINES: dict[str, type[BaselineConfig]] = {
@@ -29,6 +29,8 @@ BASELINES: dict[str, type[BaselineConfig]] = {
     "UnitActionNet": ImpalaConfig,
     "ImpalaNet": ImpalaNetConfig,
 }
+#: The library's networks.
+NETWORKS = (ROGUE_NET, *BASELINES)
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class ExperimentNetwork:
     """A network of experiments, whose reports call it `title`."""
 
     title: str
-    network: Network = ROGUE_NET
+    network: str = ROGUE_NET
     procgen: str | None = None  # the configuration that trains it on Procgen's games
     microrts: str | None = None  # the configuration that trains it on maps of μRTS
     options: Mapping[str, Any] = field(default_factory=dict)  # over those of the configuration
@@ -82,6 +84,8 @@ def network_title(name: str) -> str:
 def check_network_options(network: str, net: RogueNetConfig, baseline: Mapping[str, Any]) -> None:
     """Check that options are given for the chosen network only, and that it has them.
 
+    What options a network of the user has only its class knows.
+
     Raises:
         ValueError: the network or an option is unknown, or an option is wrong or of another network.
     """
@@ -91,19 +95,26 @@ def check_network_options(network: str, net: RogueNetConfig, baseline: Mapping[s
                 f"baseline gives {', '.join(baseline)}, but the network is RogueNet, whose options are in net"
             )
         return
-    if network not in BASELINES:
-        raise ValueError(f"network is {network!r}, expected one of RogueNet, {', '.join(BASELINES)}")
+    if network not in BASELINES and not is_own(network):
+        raise ValueError(unknown("network", network, [*NETWORKS, "module:Class"]))
     default = RogueNetConfig()
     given = [part.name for part in fields(net) if getattr(net, part.name) != getattr(default, part.name)]
     if given:
         raise ValueError(
             f"net gives {', '.join(given)}, but the network is {network}, whose options are in baseline"
         )
+    if is_own(network):
+        return
     try:
         size = {"height": 1, "width": 1} if reads_maps(network) else {}
         baseline_options(network, {**size, **baseline})
     except UserError as error:
         raise ValueError(str(error)) from error
+
+
+def is_own(network: str) -> bool:
+    """Return True if `network` names a class of the user, "module:Class"."""
+    return ":" in network
 
 
 def reads_maps(network: str) -> bool:

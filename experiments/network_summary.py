@@ -11,7 +11,6 @@ from ..policies.rogue_net import RogueNetConfig
 from .config import EnvChoice, TrainConfig, UnknownEnvError, read_agent_config
 from .environments import EnvConfig, make_whole_games, with_lanes
 from .errors import user_errors
-from .network_options import Network
 from .networks import load_network, make_policy
 from .reports import count_entities
 
@@ -24,20 +23,25 @@ def describe_run(run: Path, env: str | None) -> tuple[str, EntitySpace, str]:
     except UnknownEnvError:
         policy = load_network(run)
         title = f"{run}: in an environment that the run folder does not name"
-        return title, policy.observation_space, str(policy.summary())
+        return title, policy.observation_space, _summary(policy)
     with make_whole_games(with_lanes(config.env, 8), config.env) as venv:
         policy = load_network(run, venv.single_observation_space)
-        summary = str(policy.summary(mean_entities(venv)))
+        summary = _summary(policy, mean_entities(venv))
         return f"{run}: {config.env.id}", policy.observation_space, summary
 
 
 def describe_network(
-    env: EnvConfig, network: Network, net: RogueNetConfig, baseline: Mapping[str, Any], venv: EntityVectorEnv
+    env: EnvConfig, network: str, net: RogueNetConfig, baseline: Mapping[str, Any], venv: EntityVectorEnv
 ) -> str:
     """Describe a network with these options for `venv`, the environments `env`."""
     with user_errors(ValueError):
         config = TrainConfig(env, network, net, baseline=dict(baseline))
-    return str(make_policy(config, venv).summary(mean_entities(venv)))
+    return _summary(make_policy(config, venv), mean_entities(venv))
+
+
+def _summary(policy: Any, entities: Mapping[str, float] | None = None) -> str:
+    """Return the network's own summary; of one of the user that has none, what torch says of it."""
+    return str(policy.summary(entities) if hasattr(policy, "summary") else policy)
 
 
 def mean_entities(venv: EntityVectorEnv) -> dict[str, float]:

@@ -18,7 +18,8 @@ from ..trainers import CheckpointError, checkpoint_paths, load_policy
 from .config import TrainConfig
 from .environments import boards_of, is_microrts
 from .errors import UserError
-from .network_options import ROGUE_NET, baseline_options, reads_maps
+from .network_options import ROGUE_NET, baseline_options, is_own, reads_maps
+from .own_networks import find_own_class, make_own_network, own_name_of
 
 #: Name of the random policy in tables.
 RANDOM = "random policy"
@@ -44,17 +45,27 @@ def initial_policy(
     options = {
         name: value for name, value in config.net.to_dict().items() if value != default[name] or name in given
     }
+    own = own_name_of(path)
     try:
-        policy = load_policy(path, **options, **config.baseline)
-        policy.adapt_to(venv.single_observation_space)
+        policy = _load(path, own, venv.single_observation_space, **options, **config.baseline)
     except (CheckpointError, TypeError, ValueError) as error:
         raise UserError(f"init_from: {path}: {error}") from error
-    kind: Any = type(policy).__name__
+    kind = own or type(policy).__name__
     if config.network not in (ROGUE_NET, kind):
         raise UserError(f"init_from: {path}: expected a {config.network}, got a {kind}")
-    if isinstance(policy, RogueNet):
+    if kind == ROGUE_NET:
         return policy, replace(config, net=policy.settings)
-    return policy, replace(config, network=kind, baseline=policy.config)
+    return policy, replace(config, network=kind, net=RogueNetConfig(), baseline=dict(policy.config))
+
+
+def _load(path: Path, own: str | None, space: EntitySpace | None, **options: Any) -> Any:
+    """Load a network, of the class `own` if it is given, and fit it to `space`."""
+    policy: Any = load_policy(path, network=None if own is None else find_own_class(own), **options)
+    if space is not None and hasattr(policy, "adapt_to"):
+        policy.adapt_to(space)
+    elif space is not None and policy.observation_space != space:
+        raise ValueError(f"expected environments of {policy.observation_space}, got {space}")
+    return policy
 
 
 def make_rogue_net(space: EntitySpace, net: RogueNetConfig, seed: int) -> RogueNet:
@@ -80,6 +91,9 @@ def make_policy(config: TrainConfig, venv: EntityVectorEnv) -> AnyNetwork:
     if config.network == ROGUE_NET:
         return make_rogue_net(spaces[0], config.net, config.ppo.seed)
     torch.manual_seed(config.ppo.seed % 2**64)  # torch takes no larger ones
+    if is_own(config.network):
+        network: AnyNetwork = make_own_network(config.network, spaces[0], config.baseline)
+        return network
     options = baseline_options(config.network, _with_size(config))
     try:
         return getattr(baselines, config.network)(*spaces, **options.to_dict())
@@ -123,9 +137,7 @@ def load_network(path: Path, space: EntitySpace | None = None) -> AnyNetwork:
         UserError: there is no checkpoint, it is corrupt or foreign, or needs what `space` doesn't have.
     """
     try:
-        policy = load_policy(path)
-        if space is not None:
-            policy.adapt_to(space)
+        policy: AnyNetwork = _load(path, own_name_of(path), space)
     except CheckpointError as error:
         raise UserError(str(error)) from error
     except ValueError as error:

@@ -99,7 +99,7 @@ def _described(checkpoint: StoredCheckpoint[Tensor], own: type[Any] | None) -> A
             f"checkpoint {checkpoint.path} holds a {saved['class']}: expected one of {', '.join(known)}. A"
             " class of your own is given as network=, to load_policy"
         )
-    if own is not None:
+    if own is not None and own not in _NETWORKS.values():
         space = space_from_schema(checkpoint.metadata["spaces"])
         mine: AnyNetwork = network(space, space.actions, **saved["config"])
         check_weights(mine.state_dict(), checkpoint)

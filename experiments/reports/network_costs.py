@@ -80,6 +80,8 @@ def network_cost(config: TrainConfig) -> dict[str, Any]:
     with make_whole_games(with_lanes(config.env, 8), config.env) as venv:
         policy = make_policy(config, venv)
         entities = count_entities(venv)
+    if not hasattr(policy, "summary"):
+        raise UserError(f"{config.network} has no summary of its size and cost")
     summary = policy.summary(entities.by_type, entities.actors)
     assert summary.cost is not None  # entity counts were given
     return {

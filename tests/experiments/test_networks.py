@@ -96,7 +96,7 @@ def test_all_components_count_where_the_configuration_says_so(venv: EntityVector
 @pytest.mark.parametrize(
     ("fields", "facts"),
     [
-        ({"network": "GridNt"}, ("network", "'GridNt'", "RogueNet, TransformerNet")),
+        ({"network": "GridNt"}, ("network", "'GridNt'", "'GridNet'")),
         ({"baseline": {"composite": "all"}}, ("baseline", "composite", "RogueNet")),
         (
             {"network": "GridNet", "net": RogueNetConfig(d_model=8, n_layer=1)},

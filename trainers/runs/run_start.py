@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...adapters.module_names import importable_name
 from ...envs import EntityVectorEnv
 from ...policies import Policy
 from ..config import PPOConfig
@@ -79,6 +80,8 @@ def run_config(policy: Policy, venv: EntityVectorEnv | RolloutSource, config: PP
 
 
 def network_sections(policy: Policy) -> dict[str, Any]:
-    """Return the sections of `config.yaml` that define the network."""
-    network = type(policy).__name__
+    """Return the sections of `config.yaml` that define the network; a class of the user is "module:Class"."""
+    kind = type(policy)
+    is_own = kind.__module__.partition(".")[0] != __name__.partition(".")[0]
+    network = (importable_name(kind) if is_own else None) or kind.__name__
     return {"network": network, "net" if network == "RogueNet" else "baseline": policy.config}

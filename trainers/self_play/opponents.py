@@ -18,7 +18,7 @@ from torch import nn
 
 from ...envs.errors import one_of
 from ...policies import Policy, load_policy, newest_checkpoint
-from ...policies.checkpoint import check_weights
+from ...policies.checkpoint import check_weights, malformed_means, read_metadata
 from ..runs.checkpoint import Checkpoint, read_checkpoint
 from .opponent_folder import OpponentFolder, missing_folder
 
@@ -235,7 +235,10 @@ class OpponentPool:
         if path is None:
             path = newest_checkpoint(source)
             self._unsaved[place] = read_checkpoint(path)
-        policy: Any = load_policy(path)
+        own: Any = type(self.learner)  # which may be a class of the user
+        with malformed_means(f"checkpoint {path} does not describe a network"):
+            is_of_its_class = read_metadata(path)["policy"]["class"] == own.__name__
+        policy: Any = load_policy(path, network=own if is_of_its_class else None)
         try:
             policy.adapt_to(getattr(self.learner, "reads", self.learner.observation_space))
         except ValueError as error:
