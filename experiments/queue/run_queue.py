@@ -13,6 +13,7 @@ import time
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from shlex import quote
 from types import FrameType
 from typing import Protocol
 
@@ -255,7 +256,8 @@ class RunQueue:
             return 130
         if self.source is None:  # which has jobs of earlier calls, too
             done, total = len(self.view.done), len(self.view.jobs)
-            self.view.report(f"{done} of {total} runs are done in {self.directory}")
+            report = f"`entitize report {quote(str(self.directory))}` writes the report"
+            self.view.report(f"{done} of {total} runs are done in {self.directory}; {report}")
         for job in self.failed:
             self.view.report(f"{job.name} failed; its log is {job.folder(self.directory) / LOG}")
         return 1 if self.failed else 0

@@ -82,7 +82,7 @@ def test_an_experiment_survives_kills(entitize: Run, tmp_path: Path) -> None:
 
     code, out, err = entitize(*words)
     assert (code, err) == (0, "")
-    assert f"1 of 1 runs are done in {tmp_path}" in out
+    assert f"1 of 1 runs are done in {tmp_path}" in out and f"entitize report {tmp_path}" in out
     assert steps_in(folder) == list(range(16, 3201, 16))  # each once
     assert read_run(folder).is_done
     parts = read_origin(folder)
