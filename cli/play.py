@@ -17,8 +17,9 @@ from ..policies import ActingPolicy
 from ..trainers.schedule import thread_count
 from ..viewer.page import check_has_entities, write_page
 from ..viewer.recording import record_episodes
+from ..viewer.scene import camera_of
 from .agent_flags import AgentFlags
-from .video import Camera, EntityDrawing, Frame, HasCamera, check_ending, write_video
+from .video import Camera, EntityDrawing, Frame, check_ending, write_video
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +187,8 @@ def record_video(
 
 def _view(venv: EntityVectorEnv) -> tuple[Frame | None, Camera | None]:
     """The frame of the first environment, and what it shows, where both are to be had."""
-    if venv.render_mode != "rgb_array" or not isinstance(venv, HasCamera):
+    shown = camera_of(venv)
+    if venv.render_mode != "rgb_array" or shown is None:
         return None, None
     rendered = venv.render()
-    return (None, None) if rendered is None else (np.asarray(rendered[0]), Camera(*venv.camera(0)))
+    return (None, None) if rendered is None else (np.asarray(rendered[0]), Camera(*shown.camera(0)))

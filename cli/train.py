@@ -6,11 +6,13 @@ import os
 import re
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import gymnasium
+from rich.console import Console
 
 from ..adapters.environment_resolver import resolve
 from ..experiments import (
@@ -27,10 +29,12 @@ from ..experiments import (
     with_flags_over_file,
 )
 from ..experiments.arguments import peek
+from ..experiments.config import run_of
 from ..experiments.config_file import read_yaml
 from ..experiments.environments import LISTEN
-from ..experiments.errors import user_errors
-from ..trainers import RankError, RunLockedError
+from ..experiments.errors import differences, user_errors
+from ..policies import RUN_CONFIG
+from ..trainers import RankError, RunLockedError, say
 from ..trainers.stopping import stop_on_signals
 
 
@@ -41,6 +45,8 @@ def main(arguments: Sequence[str]) -> int:
     chosen = parse(TrainArguments, "train", arguments, TrainArguments(base))
     settings = with_flags_over_file(chosen.settings, base)
     _check_together(chosen, settings, base)
+    if chosen.resume is not None:
+        _tell_of_changes(base.env.kwargs, settings.env.kwargs)
     if chosen.token is not None:
         # Not an option, which would be written into the run folder.
         os.environ["ENTITIZE_TOKEN"] = chosen.token
@@ -59,6 +65,13 @@ def main(arguments: Sequence[str]) -> int:
             actors=actors,
         )
     return 130 if stop.is_set() else 0
+
+
+def _tell_of_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Say which options of the environment a resumed run changes: its reports take all steps for the new."""
+    if changed := differences(before, now, "from now on"):
+        text = f"the environment changes: {changed}. Reports take the whole run for one with the new options;"
+        say(Console(), f"{text} --init-from begins another run")
 
 
 def _check_run_folder(name: str | None) -> None:
@@ -81,7 +94,8 @@ def _base_config(arguments: Sequence[str]) -> TrainConfig:
     Raises:
         UserError: two flags name the environment or the configuration, or what they name is not there.
     """
-    config, resume, *sources = peek(arguments, "config", "resume", "env.id", "game", "listen")
+    names = "init_from", "config", "resume", "env.id", "game", "listen"
+    start, config, resume, *sources = peek(arguments, *names)
     env_id, game, address = sources
     if len([name for name in sources if name is not None]) > 1:
         raise UserError("--env.id, --game and --listen each name the environment: give one of them")
@@ -92,6 +106,9 @@ def _base_config(arguments: Sequence[str]) -> TrainConfig:
         base = read_run_config(Path(resume), EnvChoice(env_id or game or (address and LISTEN)))
     elif config is not None:
         base = read_config(TrainConfig, find_config(config))
+    elif start is not None and not any(sources) and (run_of(Path(start)) / RUN_CONFIG).is_file():
+        begun = read_run_config(run_of(Path(start)))
+        base = replace(base, env=begun.env, eval=begun.eval)
     if game is not None:
         _check_game(game)
         return replace(base, env=replace(base.env, id=game))

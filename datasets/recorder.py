@@ -97,9 +97,6 @@ class Recorder(EntityVectorWrapper):
         self._start(np.arange(self.num_envs))
         return batch, info
 
-    def _seeds(self, seed: Any) -> Any:
-        return seed  # for the inner environment
-
     def _start(self, lanes: NDArray[np.int64]) -> None:
         self._episodes[lanes] = self._next_episode + np.arange(len(lanes))
         self._next_episode += len(lanes)

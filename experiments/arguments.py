@@ -79,7 +79,7 @@ def peek(arguments: Sequence[str], *names: str) -> list[str | None]:
     """Return the values of the flags `names` before the others are parsed, because they set the defaults."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     for name in names:
-        parser.add_argument(f"--{name}", nargs="?")
+        parser.add_argument(f"--{name}", f"--{name.replace('_', '-')}", nargs="?", dest=name)
     found, _ = parser.parse_known_args(list(arguments))
     return [getattr(found, name) for name in names]
 

@@ -68,7 +68,8 @@ class TrainConfig:
     module:Class (docs/own-training.md)."""
     net: RogueNetConfig = field(default_factory=RogueNetConfig)
     init_from: str | None = None
-    """Start from the network of this run folder or checkpoint, with its options and input statistics."""
+    """Start from the network of this run folder or checkpoint, with its options and input statistics; in its
+    environment, unless --env.id or --config names another."""
     baseline: Pairs = field(default_factory=dict)
     """Options of another network than RogueNet, e.g. composite=all; μRTS sets height and width itself."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
@@ -204,7 +205,13 @@ def _config_of(run: Path, data: Any, env: EnvChoice) -> TrainConfig:
 
 def is_card(run: Path) -> bool:
     """Return True if `run` is a folder of `entitize card`, which may come from others."""
-    return (run / METADATA).is_file()
+    return (run / METADATA).is_file() and (run / RUN_CONFIG).is_file()
+
+
+def run_of(path: Path) -> Path:
+    """Return the run folder of a checkpoint in one; other folders as they are, such as that of a card."""
+    is_checkpoint = (path / METADATA).is_file() and not is_card(path)
+    return path.parent.parent if is_checkpoint else path
 
 
 def check_names_no_code(path: Path, data: Any, flag: str) -> None:

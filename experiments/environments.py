@@ -209,6 +209,8 @@ def held_out(env: EnvConfig, evaluation: EvalConfig) -> tuple[EnvConfig, str]:
     """
     kwargs = {**env.kwargs, **evaluation.kwargs}
     description = f"seed {evaluation.seed}"
+    if not is_procgen(env.id) and kwargs.get("num_levels") and "start_level" not in evaluation.kwargs:
+        description += f", num_levels={kwargs['num_levels']}: levels that training may have seen"
     if is_procgen(env.id) and "start_level" not in evaluation.kwargs:
         description = f"levels drawn from {_all_levels(kwargs)}, as in training"
         trained = int(env.kwargs.get("num_levels", 0))

@@ -12,7 +12,8 @@ from torch import nn
 
 from ..adapters.module_names import find_attribute
 from ..envs import EntitySpace
-from ..policies import METADATA, RUN_CONFIG
+from ..policies import RUN_CONFIG
+from .config import is_card, run_of
 from .config_file import read_yaml
 from .error_place import where_raised
 from .errors import UserError
@@ -51,9 +52,8 @@ def own_name_of(path: Path) -> str | None:
         path: the run folder, or one of its checkpoints. A card names none: it may come from others, and to
             make the network is to run its code.
     """
-    is_checkpoint = (path / METADATA).is_file()
-    file = (path.parent.parent if is_checkpoint else path) / RUN_CONFIG
-    if not file.is_file() or (is_checkpoint and (path / RUN_CONFIG).is_file()):
+    file = run_of(path) / RUN_CONFIG
+    if not file.is_file() or is_card(path):
         return None
     data = read_yaml(file)
     name = data.get("network") if isinstance(data, Mapping) else None

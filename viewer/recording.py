@@ -15,7 +15,7 @@ from ..envs.errors import whole_number
 from ..envs.vector.episode_counts import count_step
 from ..envs.vector.infos import inactive_lanes
 from ..policies.policy import ActingPolicy, ActResult, ExplainablePolicy, Explanation
-from .scene import Camera, HasCamera
+from .scene import Camera, camera_of
 
 if TYPE_CHECKING:
     from ..datasets import EntityDataset
@@ -207,7 +207,8 @@ def _frames(venv: EntityVectorEnv) -> Iterator[tuple[bytes | None, Camera | None
         frame = rendered[lane]
         if id(frame) not in files:
             files[id(frame)] = picture_file(np.asarray(frame))
-        yield files[id(frame)], Camera(*venv.camera(lane)) if isinstance(venv, HasCamera) else None
+        shown = camera_of(venv)
+        yield files[id(frame)], None if shown is None else Camera(*shown.camera(lane))
 
 
 def picture_file(frame: NDArray[np.uint8]) -> bytes:

@@ -10,6 +10,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from ..envs import EntityVectorEnv
+from ..envs.vector.wrapper import EntityVectorWrapper
+
 #: Colours that can be distinguished with any colour vision (Okabe & Ito 2008), then four more.
 COLOURS = (
     *("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"),
@@ -52,6 +55,15 @@ class HasCamera(Protocol):
     def camera(self, lane: int) -> tuple[float, float, float, float]:
         """Left, bottom, width and height of what the frame of `lane` shows, in the units of x and y."""
         ...
+
+
+def camera_of(venv: EntityVectorEnv) -> HasCamera | None:
+    """Return what has the camera of the frames of `venv`: itself, or what it wraps; None: nothing has one."""
+    while isinstance(venv, EntityVectorWrapper) and not isinstance(venv, HasCamera):
+        if type(venv)._render is not EntityVectorWrapper._render or venv.num_envs != venv.venv.num_envs:
+            return None  # it shows frames of its own
+        venv = venv.venv
+    return venv if isinstance(venv, HasCamera) else None
 
 
 def position_columns(

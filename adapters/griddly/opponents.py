@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import EntityBatch
-from ...envs.seeds import lane_generators
+from ...envs.seeds import Seeds, lane_generators, lane_seeds
 from ...envs.vector.vector_env import StepResult
 from ...envs.vector.wrapper import EntityVectorWrapper
 from ...ragged import RaggedArray
@@ -34,6 +34,9 @@ class RandomOpponents(EntityVectorWrapper):
         self._own = np.arange(0, venv.num_envs, venv.rules.num_players)
         self._generators: list[np.random.Generator] = []
         self._all: EntityBatch | None = None  # what all players observe
+
+    def _seeds(self, seed: Seeds) -> list[int | None]:
+        return lane_seeds(seed, self.num_envs)
 
     def _reset(
         self, seeds: list[int | None], options: dict[str, Any] | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..seeds import Seeds
 from .vector_env import EntityVectorEnv
 
 
@@ -11,11 +12,12 @@ class EntityVectorWrapper(EntityVectorEnv):
     """An entity vector environment around another one, with its lanes, spaces and metadata. Abstract.
 
     A subclass writes `_reset(seeds, options)` and `_step(actions)`, which call
-    `venv.reset(seed=seeds, options=options)` and `venv.step(actions)` and return what these do. Frames,
-    training progress, `starts_over`, `first_lane` and `close` are passed on. `vector_spec` is None, as its
-    name would make other environments; a subclass that plays the same game sets it to that of `venv`. For one
-    whose runs resume bit for bit write `get_state` and `set_state` of `StatefulVectorEnv` too; the latter
-    ends with `return self._continue_from(batch)`.
+    `venv.reset(seed=seeds, options=options)` and `venv.step(actions)` and return what these do; `seeds` is
+    what `reset` was given: a number, one for each lane, or None. Frames, training progress, `starts_over`,
+    `first_lane` and `close` are passed on. `vector_spec` is None, as its name would make other environments;
+    a subclass that plays the same game sets it to that of `venv`. For one whose runs resume bit for bit write
+    `get_state` and `set_state` of `StatefulVectorEnv` too; the latter ends with
+    `return self._continue_from(batch)`.
 
     Args:
         venv: the inner vector environment; it is closed with this one.
@@ -40,6 +42,10 @@ class EntityVectorWrapper(EntityVectorEnv):
     def set_progress(self, fraction: float) -> None:
         """Pass the progress of training on to `venv`."""
         self.venv.set_progress(fraction)
+
+    def _seeds(self, seed: Seeds) -> Any:
+        self.venv._seeds(seed)  # which raises for one that can't be used
+        return seed  # None: that of the constructor of `venv`, if it was given one
 
     def _render(self) -> tuple[Any, ...] | None:
         return self.venv.render()

@@ -94,7 +94,7 @@ class MatchPlan:
     jobs: list[MatchJob]
     settings: MatchSettings
     identity: dict[str, Any]  # what games must have in common to be counted together, by name
-    own_weights: list[float] | None  # of the rewards that the run was trained with, where not the papers'
+    own_weights: list[float] | None  # of rewards: those of --kwargs or of the training, where not the papers'
     out: Path
 
     def results(self) -> ResultsFile:
@@ -126,7 +126,7 @@ def make_plan(chosen: MicroRTSEvalArguments) -> MatchPlan:
         check_installed()
         maps = chosen.maps or [board.name for board in boards_of(env.id, env.kwargs)]
         options = _options_of(env, chosen)
-        own_weights = weights_array(env.kwargs.get("reward_weights"))
+        own_weights = weights_array({**env.kwargs, **chosen.kwargs}.get("reward_weights"))
         for board in maps:
             find_map(board)
         for bot in bots:
@@ -185,7 +185,8 @@ def _options_of(env: EnvConfig, chosen: MicroRTSEvalArguments) -> dict[str, Any]
     seen = {part.name for part in fields(Options)}
     trained = {name: value for name, value in env.kwargs.items() if name in seen}
     usual = {"search_iterations": None, "max_steps": chosen.max_steps}
-    return asdict(checked_options("MicroRTS", Options, {**trained, **usual, **chosen.kwargs}))
+    given = {name: value for name, value in chosen.kwargs.items() if name != "reward_weights"}
+    return asdict(checked_options("MicroRTS", Options, {**trained, **usual, **given}))
 
 
 def _check_same_options(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:

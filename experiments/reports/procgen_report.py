@@ -15,11 +15,13 @@ from ..procgen.published_procgen import (
     IMPALA_STEPS,
     PROCGEN_SOURCES,
     PUBLISHED_PROCGEN,
+    Reference,
     impala_return,
     normalize,
 )
 from .document import Document, Picture, ReportColumn, ReportTable, Section, counted, range_values
 from .measured_runs import (
+    WINDOW,
     MeasuredRun,
     RunTable,
     format_number,
@@ -48,7 +50,8 @@ _RANDOM_SOURCE = PROCGEN_SOURCES["lapo"].partition(";")[0]
 
 _PROTOCOL = (
     "Returns are means over the last 100 episodes of training, with sampled actions, averaged over the last"
-    " 0.5 million steps; so are the published ones."
+    " 0.5 million steps; so are the published ones. Shorter runs have the mean of all their steps, in which"
+    " short episodes end first, and are not compared."
 )
 
 _INTERPOLATED = (
@@ -174,9 +177,7 @@ def _game_row(case: str, network: str, runs: Sequence[MeasuredRun]) -> dict[str,
     row |= range_values("return", finals)
     scores = [normalized_returns(run, final) for run, final in zip(ended, finals, strict=True)]
     row |= range_values("normalised", [float(score) for score in scores if score is not None])
-    found = [
-        impala_return(game.name, _steps_meant(run)) if game_of(run).is_published else None for run in ended
-    ]
+    found = [_published(game.name, run) for run in ended]
     pairs = [(final, beside) for final, beside in zip(finals, found, strict=False) if beside is not None]
     row["published"] = float(np.mean([beside.value for _, beside in pairs])) if pairs else None
     row["published_interpolated"] = any(beside.is_interpolated for _, beside in pairs) if pairs else None
@@ -186,6 +187,16 @@ def _game_row(case: str, network: str, runs: Sequence[MeasuredRun]) -> dict[str,
     row |= range_values("difference", [final - beside.value for final, beside in pairs])
     row["random"] = PUBLISHED_PROCGEN[game.name].random if game.is_published else None
     return row
+
+
+def _published(game: str, run: MeasuredRun) -> Reference | None:
+    """The published return that a run is compared with; None: it was trained otherwise, or not for long.
+
+    The episodes that end in the first steps of a training are the short ones, which in some games are won.
+    """
+    if not game_of(run).is_published or run.steps < WINDOW:
+        return None
+    return impala_return(game, _steps_meant(run))
 
 
 def _steps_meant(run: MeasuredRun) -> int:

@@ -12,7 +12,7 @@ from ..errors import UserError, user_errors
 from ..network_options import experiment_name, network_title
 from ..queue.training_jobs import RunRecord, record_of
 from ..statistics.curves import RETURN, Curve, MeanCurve, read_curve
-from .document import Document, Picture, ReportColumn, ReportTable, Row, Section
+from .document import Document, Picture, ReportColumn, ReportTable, Row, Section, counted
 from .measured_runs import (
     MeasuredRun,
     format_number,
@@ -70,7 +70,8 @@ def read_single_run(folder: Path) -> RunRecord:
         network: str = config.network
     except UserError:  # an environment without a name, or a network that only Python can load
         config, network = read_run_outline(folder)
-    case = config.env.id.rpartition("/")[2]
+    first, *others = config.env.kwargs.get("maps") or [config.env.id.rpartition("/")[2]]
+    case = str(first) + (f" and {counted(len(others), 'other map')}" if others else "")
     return record_of(folder, config, case, experiment_name(network), config.ppo.seed)
 
 

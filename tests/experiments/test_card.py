@@ -108,7 +108,7 @@ def test_the_folder_is_read_by_the_commands(trained: Path, tmp_path: Path, entit
         ["eval", out, "--episodes", 2],
         ["play", out, "--max-steps", 3, "--out", tmp_path / "play.gif"],
         [
-            *("train", "--init-from", out, "--env.id", "MineSweeper", "--run", tmp_path / "second"),
+            *("train", "--init-from", out, "--run", tmp_path / "second"),  # in the game of the card
             *("--env.num-envs", 2, "--ppo.num-steps", 4, "--ppo.total-timesteps", 8),
         ],
         ["card", out, "--out", tmp_path / "again", "--episodes", 2],

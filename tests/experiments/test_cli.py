@@ -235,6 +235,11 @@ def test_a_run_goes_on_where_it_was(entitize: Run, trained: Path, tmp_path: Path
     assert re.search(mentions("resumed", 32), out)
     assert steps(run) == [16, 32, 48, 64]
     assert read_run_config(run).ppo.total_timesteps == 64
+    assert "max_steps" not in out
+    code, out, _ = entitize(
+        "train", "--resume", run, "--ppo.total-timesteps", 80, "--env.kwargs", "max_steps=50"
+    )
+    assert code == 0 and re.search(mentions("environment changes", "max_steps", 50, "--init-from"), out)
 
 
 def test_a_run_whose_configuration_cannot_be_written_is_told(

@@ -59,6 +59,13 @@ def test_sequential_levels_leave_the_training_range() -> None:
     assert "did not see" not in held_out(training, EvalConfig())[1]
 
 
+def test_levels_of_a_function_of_ones_own_may_be_those_of_training() -> None:
+    training = EnvConfig("my_game:make", 4, {"num_levels": 200})
+    assert "training may have seen" in held_out(training, EvalConfig())[1]
+    others = EvalConfig(kwargs={"start_level": 200, "num_levels": 0})
+    assert "training may have seen" not in held_out(training, others)[1]
+
+
 def test_procgen_under_its_gymnasium_name_has_held_out_levels_too() -> None:
     judged, _ = held_out(EnvConfig("entitize/Procgen-maze-v0", 4, {"num_levels": 10}), EvalConfig())
     assert judged.kwargs["start_level"] == 10

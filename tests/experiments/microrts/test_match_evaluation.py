@@ -49,7 +49,9 @@ def test_flags_reach_the_plan(fighter: Path, tmp_path: Path) -> None:
     arguments = MicroRTSEvalArguments(fighter, bots=("passiveAI",), games=4, side="1", deterministic=True)
     plan = make_plan(arguments)
     assert {job.side for job in plan.jobs} == {1}
-    assert plan.settings.deterministic
+    assert plan.settings.deterministic and plan.own_weights == [1, 0, 0, 0, 0, 0]
+    plan = make_plan(MicroRTSEvalArguments(fighter, kwargs={"reward_weights": {"win_loss": 3}}))
+    assert plan.own_weights == [3, 0, 0, 0, 0, 0]
     run = shutil.copytree(fighter, tmp_path / fighter.name)
     (old,) = (run / "checkpoints").iterdir()
     new = shutil.copytree(old, old.with_name("step_000000000032"))

@@ -265,6 +265,15 @@ def test_what_is_between_published_points_is_marked(tmp_path: Path, no_environme
     assert "in 0 of 1 game; in 1 of these that is between published points (~)." in text
 
 
+def test_short_runs_are_not_beside_published_ones(tmp_path: Path, no_environments: None) -> None:
+    points = [(0, 10.0), (400_000, 4.5)]  # early, only the episodes that are won have ended
+    make_run(tmp_path, "maze/roguenet/0", points, env="Procgen/maze", total=400_000)
+    write_report(tmp_path, tmp_path / "report")
+    (row,) = read_csv(tmp_path / "report" / "games.csv")
+    assert row["published"] == "" and row["difference_mean"] == "" and float(row["random"]) > 0
+    assert "at as many steps" not in (tmp_path / "report" / "report.md").read_text().partition("##")[0]
+
+
 def test_hard_levels_and_few_levels_are_not_beside_published_ones(tmp_path: Path) -> None:
     for seed, kwargs in enumerate(({"distribution_mode": "hard"}, {"num_levels": 200})):
         run = make_run(tmp_path, f"bigfish/roguenet/{seed}", [(0, 20.0), (1_000_000, 20.0)], total=1_000_000)

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from entitize.cli import write_report
 from entitize.experiments import EnvConfig, UserError
+from entitize.experiments.reports import read_single_run
 
 from facts import raises
 
@@ -95,6 +96,13 @@ def test_a_run_without_returns_and_a_run_of_procgen(tmp_path: Path, monkeypatch:
     write_report(run, run / "report")
     text = (run / "report" / "report.md").read_text()
     assert "| bigfish | RogueNet |" in text and "Published IMPALA" in text
+
+
+def test_a_run_on_several_maps_is_not_called_by_the_first(tmp_path: Path) -> None:
+    maps = ["basesWorkers8x8", "basesWorkers16x16"]
+    config = {"env": {"id": "MicroRTS/basesWorkers8x8", "kwargs": {"maps": maps}}}
+    record = read_single_run(write_run(tmp_path / "two", config, [{"step": 8}]))
+    assert record.case == "basesWorkers8x8 and 1 other map"
 
 
 def test_a_damaged_configuration_is_one_error(tmp_path: Path) -> None:
