@@ -29,11 +29,11 @@ from ..experiments import (
     with_flags_over_file,
 )
 from ..experiments.arguments import peek
-from ..experiments.config import run_of
+from ..experiments.config import read_agent_config, run_of
 from ..experiments.config_file import read_yaml
 from ..experiments.environments import LISTEN
-from ..experiments.errors import differences, user_errors
-from ..policies import RUN_CONFIG
+from ..experiments.errors import user_errors
+from ..experiments.network_options import is_own
 from ..trainers import RankError, RunLockedError, say
 from ..trainers.stopping import stop_on_signals
 
@@ -69,9 +69,14 @@ def main(arguments: Sequence[str]) -> int:
 
 def _tell_of_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Say which options of the environment a resumed run changes: its reports take all steps for the new."""
-    if changed := differences(before, now, "from now on"):
-        text = f"the environment changes: {changed}. Reports take the whole run for one with the new options;"
-        say(Console(), f"{text} --init-from begins another run")
+    names = [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
+    if names:
+        was, are = (
+            ", ".join(f"{name}={options[name]}" if name in options else f"{name} not set" for name in names)
+            for options in (before, now)
+        )
+        hint = "Reports take the whole run for one with the new options; --init-from begins another run"
+        say(Console(), f"options of the environment change: {was} before, {are} from now on. {hint}")
 
 
 def _check_run_folder(name: str | None) -> None:
@@ -106,9 +111,9 @@ def _base_config(arguments: Sequence[str]) -> TrainConfig:
         base = read_run_config(Path(resume), EnvChoice(env_id or game or (address and LISTEN)))
     elif config is not None:
         base = read_config(TrainConfig, find_config(config))
-    elif start is not None and not any(sources) and (run_of(Path(start)) / RUN_CONFIG).is_file():
-        begun = read_run_config(run_of(Path(start)))
-        base = replace(base, env=begun.env, eval=begun.eval)
+    start = start or base.init_from
+    if start and resume is None and not any(sources) and not (config and _names_env(find_config(config))):
+        base = _in_environment_of(Path(start), base)
     if game is not None:
         _check_game(game)
         return replace(base, env=replace(base.env, id=game))
@@ -118,6 +123,22 @@ def _base_config(arguments: Sequence[str]) -> TrainConfig:
         options = {**(base.env.kwargs if is_theirs else {}), "address": address}
         return replace(base, env=replace(base.env, id=LISTEN, kwargs=options))
     return base
+
+
+def _in_environment_of(start: Path, base: TrainConfig) -> TrainConfig:
+    """Return `base` in the environment of the run that training starts from, with its network if that is a
+    class of the user.
+
+    Raises:
+        UserError: there is no such run, or it does not say which environment it was trained in.
+    """
+    begun = read_agent_config(run_of(start), EnvChoice())
+    env = replace(begun.env, kwargs={**begun.env.kwargs, **base.env.kwargs})
+    if base.env.num_envs != TrainConfig().env.num_envs:
+        env = replace(env, num_envs=base.env.num_envs)
+    evaluation = replace(base.eval, kwargs={**begun.eval.kwargs, **base.eval.kwargs})
+    network = begun.network if is_own(begun.network) else base.network
+    return replace(base, env=env, eval=evaluation, network=network)
 
 
 def _names_env(config: Path) -> bool:

@@ -209,9 +209,13 @@ def is_card(run: Path) -> bool:
 
 
 def run_of(path: Path) -> Path:
-    """Return the run folder of a checkpoint in one; other folders as they are, such as that of a card."""
-    is_checkpoint = (path / METADATA).is_file() and not is_card(path)
-    return path.parent.parent if is_checkpoint else path
+    """Return the run folder of a checkpoint in its `checkpoints` or `best`; other folders as they are."""
+    run = path.resolve()
+    if run.parent.name == "checkpoints" and (run / METADATA).is_file() and not is_card(run):
+        run = run.parent.parent
+    if run.name == "best" and not (run / RUN_CONFIG).is_file() and (run.parent / RUN_CONFIG).is_file():
+        run = run.parent
+    return path if run == path.resolve() else run
 
 
 def check_names_no_code(path: Path, data: Any, flag: str) -> None:

@@ -19,16 +19,26 @@ from .error_place import where_raised
 from .errors import UserError
 from .network_options import is_own
 
+#: Those of `Policy`.
+_MEMBERS = (
+    *("act", "value", "evaluate", "update_normalization"),
+    *("observation_space", "action_space", "config"),
+)
+
 
 def make_own_network(name: str, space: EntitySpace, options: Mapping[str, Any]) -> Any:
     """Make a new network of the class `name` for `space`, by a call with the two spaces and the options.
 
     Raises:
-        UserError: there is no such class, or its constructor raised; the message has the place.
+        UserError: there is no such class, or its constructor raised (the message has the place), or it is no
+            `Policy`.
     """
-    network = find_own_class(name)
+    kind = find_own_class(name)
     with _of_its_code(name):
-        return network(space, space.actions, **options)
+        network = kind(space, space.actions, **options)
+    if missing := [member for member in _MEMBERS if not hasattr(network, member)]:
+        raise UserError(f"network {name}: expected the members of entitize.Policy, got none of {missing}")
+    return network
 
 
 def find_own_class(name: str) -> type[nn.Module]:
@@ -50,12 +60,15 @@ def own_name_of(path: Path) -> str | None:
 
     Args:
         path: the run folder, or one of its checkpoints. A card names none: it may come from others, and to
-            make the network is to run its code.
+            make the network is to run its code. A file that can't be read names none.
     """
-    file = run_of(path) / RUN_CONFIG
-    if not file.is_file() or is_card(path):
+    run = run_of(path)
+    if is_card(run) or not (run / RUN_CONFIG).is_file():
         return None
-    data = read_yaml(file)
+    try:
+        data = read_yaml(run / RUN_CONFIG)
+    except UserError:
+        return None
     name = data.get("network") if isinstance(data, Mapping) else None
     return name if isinstance(name, str) and is_own(name) else None
 

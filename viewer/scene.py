@@ -60,7 +60,9 @@ class HasCamera(Protocol):
 def camera_of(venv: EntityVectorEnv) -> HasCamera | None:
     """Return what has the camera of the frames of `venv`: itself, or what it wraps; None: nothing has one."""
     while isinstance(venv, EntityVectorWrapper) and not isinstance(venv, HasCamera):
-        if type(venv)._render is not EntityVectorWrapper._render or venv.num_envs != venv.venv.num_envs:
+        kind = type(venv)
+        passes_on = kind._render is EntityVectorWrapper._render and kind.render is EntityVectorEnv.render
+        if not passes_on or venv.num_envs != venv.venv.num_envs:
             return None  # it shows frames of its own
         venv = venv.venv
     return venv if isinstance(venv, HasCamera) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from ..seeds import Seeds
@@ -44,6 +45,8 @@ class EntityVectorWrapper(EntityVectorEnv):
         self.venv.set_progress(fraction)
 
     def _seeds(self, seed: Seeds) -> Any:
+        if isinstance(seed, Iterator):
+            seed = list(seed)
         self.venv._seeds(seed)  # which raises for one that can't be used
         return seed  # None: that of the constructor of `venv`, if it was given one
 

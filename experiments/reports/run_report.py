@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ...policies import CheckpointError, newest_checkpoint, read_metadata
 from ..config import read_run_config, read_run_outline
+from ..environments import is_microrts
 from ..errors import UserError, user_errors
 from ..network_options import experiment_name, network_title
 from ..queue.training_jobs import RunRecord, record_of
@@ -70,8 +71,9 @@ def read_single_run(folder: Path) -> RunRecord:
         network: str = config.network
     except UserError:  # an environment without a name, or a network that only Python can load
         config, network = read_run_outline(folder)
-    first, *others = config.env.kwargs.get("maps") or [config.env.id.rpartition("/")[2]]
-    case = str(first) + (f" and {counted(len(others), 'other map')}" if others else "")
+    case, maps = config.env.id.rpartition("/")[2], config.env.kwargs.get("maps")
+    if is_microrts(config.env.id) and isinstance(maps, list | tuple) and maps:
+        case = str(maps[0]) + (f" and {counted(len(maps) - 1, 'other map')}" if len(maps) > 1 else "")
     return record_of(folder, config, case, experiment_name(network), config.ppo.seed)
 
 

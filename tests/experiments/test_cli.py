@@ -239,7 +239,7 @@ def test_a_run_goes_on_where_it_was(entitize: Run, trained: Path, tmp_path: Path
     code, out, _ = entitize(
         "train", "--resume", run, "--ppo.total-timesteps", 80, "--env.kwargs", "max_steps=50"
     )
-    assert code == 0 and re.search(mentions("environment changes", "max_steps", 50, "--init-from"), out)
+    assert code == 0 and re.search(mentions("max_steps not set", "max_steps=50", "--init-from"), out)
 
 
 def test_a_run_whose_configuration_cannot_be_written_is_told(

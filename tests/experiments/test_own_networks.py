@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,11 @@ class Plain(nn.Module):
         self.config = {"size": size}
         for name in ("act", "value", "evaluate", "update_normalization"):
             setattr(self, name, getattr(self.net, name))
+
+
+class Empty(nn.Module):
+    def __init__(self, *spaces):
+        super().__init__()
 
 
 class Broken(ez.RogueNet):
@@ -160,9 +167,10 @@ def test_a_run_of_python_names_its_network(module: Path, entitize: Run) -> None:
         ("own_nets:Scald", (), ["Scald", "Scaled"]),
         ("own_net:Scaled", (), ["own_net", "own_nets"]),
         ("own_nets:function", (), ["own_nets:function", "class"]),
-        ("own_nets:Broken", (), ["own_nets:Broken", "nothing", "own_nets.py:34"]),
+        ("own_nets:Broken", (), ["own_nets:Broken", "nothing", "own_nets.py:39"]),
         ("own_nets:Scaled", ("--baseline", "d_modle=8"), ["d_modle", "d_model"]),
         ("own_nets:Scaled", ("--net.d-model", "8"), ["d_model", "own_nets:Scaled", "baseline"]),
+        ("own_nets:Empty", (), ["own_nets:Empty", "config", "act"]),
         ("Scaled", (), ["Scaled", "module:Class", "RogueNet"]),
         ("own_nets:Scaled", ("--init-from", "other"), ["own_nets:Scaled", "RogueNet"]),
     ],
@@ -199,7 +207,44 @@ def test_cards_run_no_code_of_their_authors(
         code, _, err = entitize(*words)
         assert code == 2 and "own_nets:Scaled" in err, (words, err)
     assert entitize("report", "card")[0] == 0  # without the size of the network
+    shutil.copytree(trained / "checkpoints", "card/checkpoints")
+    (checkpoint,) = Path("card/checkpoints").glob(f"step_{32:012}")
+    for words in (("eval", checkpoint, "--env.id", "MineSweeper"), ("info", "--run", checkpoint)):
+        entitize(*words)
+    load_network(checkpoint)
     assert "own_nets" not in sys.modules
+
+
+def test_the_run_of_a_checkpoint(module: Path, flags: tuple[str, ...], entitize: Run, trained: Path) -> None:
+    options = ("--network", "own_nets:Scaled", "--run", "run", "--ppo.total-timesteps", 16)
+    assert entitize("train", *flags, *options)[0] == 0
+    own = sys.modules["own_nets"].Scaled
+    step = Path("run/checkpoints") / f"step_{16:012}"
+    Path("link").symlink_to(step)
+    for path in (Path("run"), step, step.resolve(), Path("link")):
+        assert type(load_network(path)) is own
+    with chdir(step):
+        assert type(load_network(Path())) is own
+    # A network that was saved alone below a run or another project is its own.
+    Path("project").mkdir()
+    Path("project/config.yaml").write_text("defaults: [")
+    for folder in (Path("run/nets/alone"), Path("project/nets/alone")):
+        ez.save_policy(load_network(trained), folder)
+        assert type(load_network(folder)) is ez.RogueNet
+    code, _, err = entitize("train", "--init-from", "project/nets/alone", "--run", "second")
+    assert code == 2 and "--env.id" in err and not Path("second").exists()
+
+
+def test_a_run_is_continued_in_the_environment_of_its_network(
+    module: Path, entitize: Run, small: tuple[str, ...], trained: Path
+) -> None:
+    Path("short.yaml").write_text("ppo: {num_steps: 8, minibatch_size: 16, total_timesteps: 16}")
+    words = ("--config", "short.yaml", "--init-from", trained)
+    code, _, err = entitize("train", *words, "--run", "second", "--env.num-envs", 2)
+    assert code == 0, err
+    config = yaml.safe_load(Path("second/config.yaml").read_text())
+    assert config["env"]["id"] == "MineSweeper" and config["env"]["num_envs"] == 2
+    assert config["eval"]["every"] is None and config["net"]["d_model"] == 8
 
 
 def test_past_selves_may_be_of_a_network_of_the_user(module: Path, entitize: Run) -> None:
@@ -219,5 +264,6 @@ def test_past_selves_may_be_of_a_network_of_the_user(module: Path, entitize: Run
     Path("snakes.yaml").write_text(yaml.safe_dump(against))
     code, _, err = entitize("train", "--config", "snakes.yaml", "--run", "second")
     assert code == 0, err
-    lines = Path("second/metrics.jsonl").read_text().splitlines()
-    assert json.loads(lines[-1])["opponents/size"] >= 1
+    lines = [Path(run, "metrics.jsonl").read_text().splitlines()[0] for run in ("first", "second")]
+    without, having = (json.loads(line)["opponents/size"] for line in lines)
+    assert having == without + 1

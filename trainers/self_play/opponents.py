@@ -240,7 +240,8 @@ class OpponentPool:
             is_of_its_class = read_metadata(path)["policy"]["class"] == own.__name__
         policy: Any = load_policy(path, network=own if is_of_its_class else None)
         try:
-            policy.adapt_to(getattr(self.learner, "reads", self.learner.observation_space))
+            if hasattr(policy, "adapt_to"):
+                policy.adapt_to(getattr(self.learner, "reads", self.learner.observation_space))
         except ValueError as error:
             raise ValueError(f"the network of {source} does not fit the environment: {error}") from error
         return Opponent(self._number(), _frozen(policy), source=source)
