@@ -232,7 +232,7 @@ def test_a_run_writes_its_configuration_metrics_and_tensorboard_events(
     PPO(toy_policy(), toy_venv(4), PPOConfig(**OPTIONS), tmp_path).train()
     config = yaml.safe_load((tmp_path / "config.yaml").read_text())
     assert config["ppo"]["learning_rate"] == 0.01 and config["env"]["num_envs"] == 4
-    assert (config["network"], config["baseline"]) == ("ToyPolicy", {"scale": 0.1})
+    assert (config["network"], config["baseline"]) == (f"{toy_policy.__module__}:ToyPolicy", {"scale": 0.1})
     lines = read_metrics(tmp_path / "metrics.jsonl")
     assert [line["step"] for line in lines] == [24, 48, 72, 96, 120, 144]
     names = {
