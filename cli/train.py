@@ -132,7 +132,10 @@ def _in_environment_of(start: Path, base: TrainConfig) -> TrainConfig:
     Raises:
         UserError: there is no such run, or it does not say which environment it was trained in.
     """
-    begun = read_agent_config(run_of(start), EnvChoice())
+    try:
+        begun = read_agent_config(run_of(start), EnvChoice())
+    except UserError as error:
+        raise UserError(f"init_from: {error}") from error
     env = replace(begun.env, kwargs={**begun.env.kwargs, **base.env.kwargs})
     if base.env.num_envs != TrainConfig().env.num_envs:
         env = replace(env, num_envs=base.env.num_envs)

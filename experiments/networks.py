@@ -50,7 +50,11 @@ def initial_policy(
         policy = _load(path, own, venv.single_observation_space, **options, **config.baseline)
     except (CheckpointError, TypeError, ValueError) as error:
         words = " ".join(f"{name}={value}" for name, value in options.items())
-        hint = f" (with these options of the configuration in place of its own: {words})" if words else ""
+        hint = (
+            f" (with these options of the configuration in place of its own: {words})"
+            if words and path.exists()
+            else ""
+        )
         raise UserError(f"init_from: {path}, for {config.env.id}: {error}{hint}") from error
     kind = own or type(policy).__name__
     if config.network not in (ROGUE_NET, kind):

@@ -247,11 +247,17 @@ def test_a_run_is_continued_in_the_environment_of_its_network(
     assert config["eval"]["every"] is None and config["net"]["d_model"] == 8
 
 
-def test_past_selves_may_be_of_a_network_of_the_user(module: Path, entitize: Run) -> None:
+@pytest.mark.parametrize(
+    ("network", "options"),
+    [("Scaled", {"d_model": 8, "n_layer": 1, "n_head": 1, "factor": 0.5}), ("Plain", {"size": 4})],
+)
+def test_past_selves_may_be_of_a_network_of_the_user(
+    module: Path, entitize: Run, network: str, options: dict[str, Any]
+) -> None:
     snakes: dict[str, Any] = {
         "env": {"id": "MultiSnake/lanes", "num_envs": 4, "kwargs": {"max_steps": 12}},
-        "network": "own_nets:Scaled",
-        "baseline": {"d_model": 8, "n_layer": 1, "n_head": 1, "factor": 0.5},
+        "network": f"own_nets:{network}",
+        "baseline": options,
         "ppo": {"total_timesteps": 128, "num_steps": 16, "minibatch_size": 64, "update_epochs": 1},
         "opponents": {"interval": 64},
     }

@@ -558,8 +558,7 @@ class Counted(RogueNet):
 
 
 def test_a_value_that_changes_at_each_call_is_not_compared_for_ever(caplog: pytest.LogCaptureFixture) -> None:
-    net = Counted(SPACE, SPACE.actions, engine="fused", d_model=8, n_layer=1)
-    batch = make_batch()
+    net, batch = Counted(SPACE, SPACE.actions, engine="fused", d_model=8, n_layer=1), make_batch()
     assert net.engine.name == "fused"
     for seed in range(60):
         net.act(batch, np.random.default_rng(seed))

@@ -239,9 +239,12 @@ class OpponentPool:
         with malformed_means(f"checkpoint {path} does not describe a network"):
             is_of_its_class = read_metadata(path)["policy"]["class"] == own.__name__
         policy: Any = load_policy(path, network=own if is_of_its_class else None)
+        space = getattr(self.learner, "reads", self.learner.observation_space)
         try:
             if hasattr(policy, "adapt_to"):
-                policy.adapt_to(getattr(self.learner, "reads", self.learner.observation_space))
+                policy.adapt_to(space)
+            elif policy.observation_space != space:
+                raise ValueError(f"expected {space}, got {policy.observation_space}")
         except ValueError as error:
             raise ValueError(f"the network of {source} does not fit the environment: {error}") from error
         return Opponent(self._number(), _frozen(policy), source=source)
