@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .experiment import procgen_jobs as procgen_jobs
     from .play import make_visible as make_visible
     from .play import record_video as record_video
+    from .report import write_comparison as write_comparison
     from .report import write_report as write_report
     from .serve import decide as decide
     from .video import COLOURS as COLOURS

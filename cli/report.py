@@ -24,6 +24,7 @@ from ..experiments.reports import (
     write_document,
 )
 from ..experiments.reports.ablation_report import ablation_report
+from ..experiments.reports.comparison_report import comparison_report
 from ..experiments.reports.microrts_report import microrts_report
 from ..experiments.reports.procgen_report import procgen_report
 from ..experiments.reports.run_report import run_report
@@ -34,23 +35,47 @@ KINDS = ("procgen", "microrts", "ablation")
 
 @dataclass(frozen=True)
 class ReportArguments:
-    """Write a report of a run or of an experiment's runs, finished or not, as HTML, Markdown, PNG and CSV.
+    """Write a report of runs, finished or not, as HTML, Markdown, PNG and CSV.
+
+    Several run folders are compared: entitize report runs/first runs/second --out runs/comparison
 
     Example: entitize report runs/procgen
     """
 
     directory: tyro.conf.Positional[Path]
     """A run folder, or the folder of an experiment with run folders runs/<case>/<network>/<seed> in it."""
+    others: tyro.conf.Positional[tuple[Path, ...]] = ()
+    """Run folders to compare with it. Runs that differ in nothing but the seed count as one variant."""
     out: Path | None = None
-    """The folder of the report (default: report in that folder)."""
+    """The folder of the report (default: report in that folder; needed for several)."""
 
 
 def main(arguments: Sequence[str]) -> None:
     """Parse and run the command."""
     chosen = parse(ReportArguments, "report", arguments)
+    if chosen.others and chosen.out is None:
+        raise UserError("the report of several runs has no folder of its own: name it with --out")
     folder = chosen.out or chosen.directory / "report"
-    write_report(chosen.directory, folder)
+    if chosen.others:
+        write_comparison([chosen.directory, *chosen.others], folder)
+    else:
+        write_report(chosen.directory, folder)
     print(folder / "report.html")
+
+
+def write_comparison(runs: Sequence[Path], folder: Path) -> Document:
+    """Write a report of several run folders beside each other into `folder`.
+
+    Raises:
+        UserError: a folder is named twice, is no run or can't be read, or a file can't be written.
+    """
+    seen: set[Path] = set()
+    for run in runs:
+        if run.resolve() in seen:
+            raise UserError(f"{run} is named twice")
+        seen.add(run.resolve())
+    records = [read_single_run(run) for run in runs]
+    return _written(folder, lambda: comparison_report(records, folder))
 
 
 def write_report(directory: Path, folder: Path) -> Document:

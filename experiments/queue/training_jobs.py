@@ -361,6 +361,11 @@ def _union(before: Sequence[Any], now: Sequence[Any]) -> list[Any]:
 
 def flat_settings(config: TrainConfig) -> dict[str, Any]:
     """Return the settings by dotted name, as a file has them, without those in which a run may differ."""
+    return flatten(yaml.safe_load(to_yaml(config)))
+
+
+def flatten(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nested settings by dotted name, without those in which a continued run may differ."""
     flat: dict[str, Any] = {}
 
     def add(prefix: str, value: Any) -> None:
@@ -368,9 +373,9 @@ def flat_settings(config: TrainConfig) -> dict[str, Any]:
             return
         if isinstance(value, Mapping):
             for name, part in value.items():
-                add(f"{prefix}.{name}" if prefix else name, part)
+                add(f"{prefix}.{name}" if prefix else str(name), part)
         else:
             flat[prefix] = value
 
-    add("", yaml.safe_load(to_yaml(config)))
+    add("", settings)
     return flat

@@ -56,10 +56,24 @@ def ablation_report(
     if baseline is None:
         raise UserError("experiment.yaml: expected the variant to compare with, got none. Add baseline: …")
     games = variants_by_game(table, baseline)
-    rows = variant_rows(games, baseline)
     lead = [f"Every variant beside {baseline}."]
     if not any(baseline in variants for variants in games.values()):
         lead = [f"There are no runs of {baseline} yet, beside which every variant is to be."]
+    sections = [
+        _curve_section(games, baseline, folder),
+        Section("Results", tables=[variant_table(games, baseline)]),
+        origin_section(table),
+    ]
+    return Document(f"Ablation: {study or baseline}", lead, sections)
+
+
+def variant_table(games: Variants, baseline: str, case: str = "game") -> ReportTable:
+    """Return the results of all variants, and their differences to the baseline at equal steps.
+
+    Args:
+        case: what a game is called in the heading.
+    """
+    rows = variant_rows(games, baseline)
     notes = (
         "Returns are means over the last 100 episodes of training, averaged over the last 0.5 million"
         " steps; brackets go from the worst seed to the best.",
@@ -76,10 +90,7 @@ def ablation_report(
             if "not_counted" in row
         ),
     )
-    results = ReportTable("variants", "Variants", rows, _columns(baseline), notes)
-    sections = [_curve_section(games, baseline, folder), Section("Results", tables=[results])]
-    sections.append(origin_section(table))
-    return Document(f"Ablation: {study or baseline}", lead, sections)
+    return ReportTable("variants", "Variants", rows, _columns(baseline, case), notes)
 
 
 def variants_by_game(table: RunTable, baseline: str) -> dict[str, dict[str, list[MeasuredRun]]]:
@@ -200,9 +211,9 @@ def _compared_at(row: Row) -> str:
     return f"{steps} ({ours} of {row['seeds']} seeds, baseline {theirs} of {row['baseline_seeds']})"
 
 
-def _columns(baseline: str) -> list[ReportColumn]:
+def _columns(baseline: str, case: str) -> list[ReportColumn]:
     return [
-        ReportColumn("game", lambda row: row["game"], is_text=True),
+        ReportColumn(case, lambda row: row["game"], is_text=True),
         ReportColumn("variant", lambda row: row["variant"], is_text=True),
         ReportColumn("return [seeds from, to]", lambda row: spread(row, "return")),
         ReportColumn(f"difference to {baseline}", lambda row: spread(row, "difference")),
