@@ -23,7 +23,7 @@ from ..process import EFFECTS, is_on
 COMMANDS = {
     "train": ("cli.train", "train a network with PPO"),
     "eval": ("cli.evaluate", "play whole episodes on held-out levels: returns with confidence intervals"),
-    "report": ("cli.report", "write curves, tables and sources of runs, or compare runs, as HTML and Markdown"),
+    "report": ("cli.report", "report one run, an experiment, or several runs beside each other"),
     "play": ("cli.play", "write a video of an agent, or a page that shows why it acts (--html)"),
     "record": ("cli.record", "record what an agent plays, as a dataset"),
     "clone": ("cli.clone", "train a network to choose the actions of recorded play"),
