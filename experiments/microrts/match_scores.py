@@ -194,9 +194,10 @@ class TextTable:
     rows: list[list[str]]
 
     def rich(self) -> Table:
-        table = Table(title=escape(self.title), box=SIMPLE_HEAD)
-        for position, heading in enumerate(self.headings):
-            table.add_column(escape(heading), justify="left" if position == 0 else "right")
+        table = Table(title=escape(self.title), box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+        table.add_column(escape(self.headings[0]), no_wrap=True)
+        for heading in self.headings[1:]:
+            table.add_column(escape(heading), justify="right", overflow="fold")
         for row in self.rows:
             table.add_row(*map(escape, row))
         return table
@@ -264,7 +265,7 @@ def _by_agent(scores: Sequence[MatchScore]) -> list[tuple[str, str, list[MatchSc
 
 
 def _score_table(board: str, agent: str, scores: Sequence[MatchScore]) -> TextTable:
-    headings = ["bot", "won/tied/lost", "won % [95 %]", "return [95 %]", "steps"]
+    headings = ["bot", "won / tied / lost", "won % [95 %]", "return [95 %]", "steps"]
     if has_own := any(score.own_return is not None for score in scores):
         headings.append("own return [95 %]")
     rows = []
