@@ -69,11 +69,12 @@ def main(arguments: Sequence[str]) -> None:
     env, levels = evaluation_env(config.env, settings, "held-out", chosen.kwargs)
     with thread_count(config.ppo.num_threads), make_visible(env) as venv:
         policy = chosen.load(venv, chosen.random)
-        frames, returns = record_video(
+        frames, returns, is_cut = record_video(
             policy, venv, chosen.episodes, chosen.max_steps, settings.seed, settings.deterministic
         )
     write_video(out, frames, chosen.fps)
-    print(f"{out}: {len(frames)} steps on {levels}, returns {', '.join(f'{value:.1f}' for value in returns)}")
+    shown = _shown(returns, is_cut)
+    print(f"{out}: {len(frames)} steps on {levels}, returns {shown}")
 
 
 def play_as_page(chosen: PlayArguments, out: Path) -> None:
@@ -105,8 +106,14 @@ def play_as_page(chosen: PlayArguments, out: Path) -> None:
     except (OSError, ValueError) as error:
         raise UserError(f"could not write {out}: {error}") from error
     cut = "" if steps == len(recording.steps) else f" of {len(recording.steps)}, to keep the page small,"
-    returns = ", ".join(f"{value:.1f}" for lane in recording.returns for value in lane)
+    is_cut = any(decision.active and not decision.ended for decision in recording.steps[-1])
+    returns = _shown([value for lane in recording.returns for value in lane], is_cut)
     print(f"{out}: {steps} steps{cut} on {levels}, returns {returns}, {out.stat().st_size / 1e6:.1f} MB")
+
+
+def _shown(returns: Sequence[float], is_cut: bool) -> str:
+    so_far = " so far (--max-steps ended the episode)" if is_cut else ""
+    return ", ".join(f"{value:.1f}" for value in returns) + so_far
 
 
 def check_page(path: Path) -> None:
@@ -156,8 +163,8 @@ def record_video(
     max_steps: int,
     seed: int,
     deterministic: bool = False,
-) -> tuple[list[Frame], list[float]]:
-    """Frames of the first environment of `venv`, and the return of each episode (the last one's so far).
+) -> tuple[list[Frame], list[float], bool]:
+    """Frames of the first environment of `venv`, the return of each episode, and True if the last is cut.
 
     Episodes are counted as by `evaluate`: where the lane is inactive after an end, no episode has begun.
     """
@@ -180,9 +187,10 @@ def record_video(
                 break
         if ended[0]:
             total = 0.0
-    if lengths[0]:
+    is_cut = bool(lengths[0])
+    if is_cut:
         returns.append(total)
-    return frames, returns
+    return frames, returns, is_cut
 
 
 def _view(venv: EntityVectorEnv) -> tuple[Frame | None, Camera | None]:

@@ -86,7 +86,8 @@ def run_demo(config: TrainConfig, out: Path, max_frames: int, console: Console |
         policy = _train_and_judge(config, out, console)
         env, _ = held_out(config.env, config.eval)
         with make_visible(env) as venv:
-            frames, _ = record_video(policy, venv, 1, max_frames, config.eval.seed, config.eval.deterministic)
+            seed, deterministic = config.eval.seed, config.eval.deterministic
+            frames, *_ = record_video(policy, venv, 1, max_frames, seed, deterministic)
     write_video(out / VIDEO, frames, FPS)
     write_video(out / SMALL_VIDEO, frames[::2], FPS // 2)
     console.print(f"Learning curve, table and videos are in {out}", highlight=False, soft_wrap=True)

@@ -44,11 +44,11 @@ def test_a_recording_shows_every_step_of_the_episodes() -> None:
     with venv:
         assert venv.num_envs == 1
         actor = ez.evaluation.RandomActor(venv.single_action_space)
-        frames, returns = record_video(actor, venv, episodes=2, max_steps=10_000, seed=1)
-        short, _ = record_video(actor, venv, episodes=2, max_steps=7, seed=1)
+        frames, returns, is_cut = record_video(actor, venv, episodes=2, max_steps=10_000, seed=1)
+        short, _, is_short = record_video(actor, venv, episodes=2, max_steps=7, seed=1)
     assert len(returns) == 2
     assert all(frame.shape[0] == FRAME_HEIGHT for frame in frames)
-    assert len(short) == 7 < len(frames)
+    assert len(short) == 7 < len(frames) and is_short and not is_cut
     assert all(map(np.array_equal, frames, short))
 
 
@@ -56,25 +56,27 @@ def test_an_episode_that_was_not_begun_has_no_return() -> None:
     with ez.make_vec("Count", num_envs=1) as venv:  # whose episodes have one step
         actor = ez.evaluation.RandomActor(venv.single_action_space)
         for steps in (1, 2, 3):
-            frames, returns = record_video(actor, venv, episodes=5, max_steps=steps, seed=0)
-            assert len(returns) == len(frames) == steps
+            frames, returns, is_cut = record_video(actor, venv, episodes=5, max_steps=steps, seed=0)
+            assert len(returns) == len(frames) == steps and not is_cut
 
 
 def test_a_lane_that_waits_for_its_game_to_end_has_begun_no_episode() -> None:
     with ez.make_vec("MultiSnake/lanes", num_envs=4, num_snakes=4, max_steps=15) as venv:
         actor = ez.evaluation.RandomActor(venv.single_action_space)
         for steps in range(1, 30):
-            frames, returns = record_video(actor, venv, episodes=2, max_steps=steps, seed=2)
+            frames, returns, is_cut = record_video(actor, venv, episodes=2, max_steps=steps, seed=2)
             recording = ez.viewer.record_episodes(actor, venv, episodes=99, max_steps=len(frames), seed=2)
             assert returns == pytest.approx(recording.returns[0])
+            last = recording.steps[-1][0]
+            assert is_cut == (last.active and not last.ended)
 
 
 def test_an_environment_without_frames_is_drawn_all_the_same() -> None:
     with make_visible(EnvConfig("MineSweeper", 3)) as venv:
-        frames, returns = record_video(
+        frames, returns, is_cut = record_video(
             ez.evaluation.RandomActor(venv.single_action_space), venv, episodes=1, max_steps=20, seed=1
         )
-    assert len(returns) == 1
+    assert len(returns) == 1 and not is_cut
     assert len({frame.tobytes() for frame in frames}) == len(frames)
 
 
@@ -89,10 +91,10 @@ def test_a_lane_of_microrts_is_drawn_over_its_picture(opponents: object) -> None
         for x, y in [(0, 0), (7, 0), (3, 6)]:
             centre = camera.pixels(np.array([x]), np.array([y]), (192, 192))[0]
             assert centre.tolist() == [24 * x + 12, 24 * y + 12]
-        frames, returns = record_video(
+        frames, returns, is_cut = record_video(
             ez.evaluation.RandomActor(venv.single_action_space), venv, 2, 100, seed=1
         )
-    assert len(returns) == 2 and len(frames) == 60
+    assert len(returns) == 2 and len(frames) == 60 and not is_cut
     base = frames[0][64 : 2 * 64, 2 * 64 : 3 * 64]  # at (2, 1): enlarged as it is painted, a ring in it
     assert (base[32, 32] == (225, 225, 225)).all() and (base[10, 10] == (70, 130, 255)).all()
     ring = np.array(ImageColor.getrgb(COLOURS[0]))
