@@ -71,7 +71,7 @@ class BackgroundEvaluation:
         self._waiting, self._best = folder.path / "eval", BestCheckpoint(folder)
         self._has_trained = False
         self._evaluation: _Evaluation | None = None
-        self._latest: dict[str, float] = {}
+        self.latest: dict[str, float] = {}  # metrics of the last evaluation that has ended
         for path in checkpoint_paths(self._waiting):
             if step_of(path) > step:  # of a part of the run that is trained again
                 delete_checkpoint(path)
@@ -88,7 +88,6 @@ class BackgroundEvaluation:
             tensors, metadata = capture(trainer)
             write_checkpoint(self._waiting, trainer.step, {"policy": tensors["policy"]}, metadata)
         self._poll()
-        metrics.update(self._latest)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -122,13 +121,13 @@ class BackgroundEvaluation:
     def _take_in(self, ended: _Evaluation) -> None:
         checkpoint = ended.checkpoint
         try:
-            self._latest, settings = ended.result()
+            self.latest, settings = ended.result()
         except UserError as error:
             self._say(f"the evaluation of step {step_of(checkpoint):,} failed: {error}")
         else:
             if step_of(checkpoint) not in self._logged:
-                self.folder.log(step_of(checkpoint), self._latest)
-            self._best.keep_if_best(checkpoint, self._latest, settings)
+                self.folder.log(step_of(checkpoint), self.latest)
+            self._best.keep_if_best(checkpoint, self.latest, settings)
         if checkpoint.exists():
             delete_checkpoint(checkpoint)
 

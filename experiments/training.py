@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from shlex import quote
@@ -81,8 +81,8 @@ def train(
         ):
             trainer = _open(config, run, folder, venv, policy, resume)
             stop = stop or threading.Event()
-            with _evaluated(trainer, config, folder, console, stop):
-                return _train(trainer, config, run, resume, console, stop, detail)
+            with _evaluated(trainer, config, folder, console, stop) as latest:
+                return _train(trainer, config, run, resume, console, stop, detail, latest)
 
 
 @contextmanager
@@ -104,15 +104,15 @@ def _environments(
 @contextmanager
 def _evaluated(
     trainer: PPO, config: TrainConfig, folder: RunFolder | None, console: Console, stop: threading.Event
-) -> Iterator[None]:
-    """Evaluate checkpoints beside the training, where `eval.every` says so."""
+) -> Iterator[Callable[[], Mapping[str, float]]]:
+    """Evaluate checkpoints beside the training, where `eval.every` says so; give the latest result."""
     if config.eval.every is None or folder is None:
-        yield
+        yield dict
         return
     evaluation = BackgroundEvaluation(folder, config, trainer.step, console, stop)
     trainer.callbacks.append(evaluation)
     with evaluation.running():
-        yield
+        yield lambda: evaluation.latest
 
 
 def _share(env: EnvConfig, num_ranks: int) -> EnvConfig:
@@ -153,6 +153,7 @@ def _train(
     console: Console,
     stop: threading.Event,
     detail: Detail,
+    latest: Callable[[], Mapping[str, float]],
 ) -> PPO:
     max_seconds = None if config.max_minutes is None else 60 * config.max_minutes
     _begin(trainer, config, run, max_seconds, console)
@@ -165,7 +166,10 @@ def _train(
         console=Console(quiet=True) if detail == "none" else console,
         is_full=detail == "full",
     ) as progress:
-        trainer.callbacks.append(lambda trainer, metrics: progress.update(trainer.step, metrics))
+        trainer.callbacks.append(
+            # the line of progress alone repeats an evaluation, whose metrics are those of its own step
+            lambda trainer, metrics: progress.update(trainer.step, {**metrics, **latest()})
+        )
         trainer.callbacks.append(lambda trainer, metrics: stop.is_set())
         try:
             trainer.train(max_seconds=max_seconds, progress=False)  # it is shown here

@@ -39,7 +39,7 @@ def run_search(settings: SearchSettings, directory: Path, *, trials: int, proces
     """Search until `trials` trials are finished or pruned, those of earlier commands in `directory` included.
 
     Returns:
-        The exit code of the queue: 0, 1 if a run failed, or 130 if it was stopped.
+        The exit code: 0, 1 if a run failed or has no return, or 130 if it was stopped.
 
     Raises:
         UserError: the folder is of something else or in use, or its storage is damaged.
@@ -56,7 +56,7 @@ def run_search(settings: SearchSettings, directory: Path, *, trials: int, proces
             )
             if (code := queue.run()) != 130:
                 source.report()
-            return code
+            return 1 if code == 0 and source.has_failed else code
     except RunLockedError as error:
         raise UserError(f"{error}. One process searches in a folder: use --jobs") from error
     except (SQLAlchemyError, OptunaError) as error:
@@ -138,6 +138,7 @@ class TrialSource:
         self._running: dict[int, list[TrainingJob]] = {}
         self._finished: set[str] = set()
         self._given_up: set[str] = set()
+        self.has_failed = False  # a run of a trial
         self._looked = -math.inf
         self._left = trials - len(study.get_trials(deepcopy=False, states=_COUNTED))
         if not study.get_trials(deepcopy=False):
@@ -215,6 +216,7 @@ class TrialSource:
 
     def fail(self, job: TrainingJob, reason: str) -> None:
         """Count the trial of a failed run as failed."""
+        self.has_failed = True
         if job.name not in self._given_up:
             number, _ = self._trial_of(job)
             self._end(number, TrialState.FAIL, f"failed: {reason}")

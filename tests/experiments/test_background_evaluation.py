@@ -8,15 +8,23 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import entitize as ez
 import pytest
 import torch
 from entitize.cli import main
-from entitize.experiments import TrainArguments, TrainConfig, parse, train
-from entitize.experiments.background_evaluation import BestCheckpoint, evaluate_checkpoint
+from entitize.experiments import TrainArguments, TrainConfig, make_environments, parse, train
+from entitize.experiments.background_evaluation import (
+    BackgroundEvaluation,
+    BestCheckpoint,
+    evaluate_checkpoint,
+)
+from entitize.experiments.config_file import to_yaml
+from entitize.experiments.statistics.curves import read_curve
 from entitize.trainers import RunFolder, checkpoint_paths, load_policy, read_metrics, write_checkpoint
+from rich.console import Console
 
 from waiting import PATIENCE, wait_until
 
@@ -52,6 +60,30 @@ def test_checkpoints_are_evaluated_and_the_best_is_kept(tmp_path: Path) -> None:
     assert [int(path.name[5:]) for path in checkpoint_paths(run / "best" / "checkpoints")] == [best["step"]]
     assert not checkpoint_paths(run / "eval"), "none is left"
     ez.load_agent(run / "best")
+
+
+def test_an_evaluation_is_logged_once_at_its_own_step(tmp_path: Path) -> None:
+    """Training goes on long after the first evaluation has ended."""
+    run = tmp_path / "run"
+    config = parse(TrainArguments, "train", TRAIN[1:], TrainArguments(TrainConfig())).settings
+    config = replace(config, ppo=replace(config.ppo, total_timesteps=224))
+    run.mkdir()
+    (run / "config.yaml").write_text(to_yaml(config))
+    folder = RunFolder(run)
+    with make_environments(config.env) as venv, folder.locked():
+        policy = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1)
+        evaluation = BackgroundEvaluation(folder, config, 0, Console(quiet=True), threading.Event())
+
+        def wait(trainer: ez.PPO, metrics: dict[str, float]) -> None:
+            if trainer.step >= 64:
+                wait_until(lambda: evaluation(trainer, {}) or evaluation.latest)
+
+        trainer = ez.PPO(policy, venv, config.ppo, folder, callbacks=[evaluation, wait])
+        with evaluation.running():
+            trainer.train(progress=False)
+    assert [line["step"] for line in evaluations(run)] == [64, 128, 192]
+    assert all("charts/SPS" not in line for line in evaluations(run))
+    assert read_curve(run, "eval/episodic_return").steps.tolist() == [64, 128, 192]
 
 
 def test_the_record_of_one_episode_is_json(tmp_path: Path) -> None:

@@ -101,6 +101,13 @@ def test_a_killed_search_continues(entitize: Run, tmp_path: Path) -> None:
     assert len(read_origin(folder.parent.parent / "trial_000" / "0")) == 1
 
 
+def test_a_trial_whose_run_has_no_return_is_a_failure(entitize: Run, tmp_path: Path) -> None:
+    words = command(tmp_path / "search", "--steps", "32", "--trials", "1")
+    code, out, _ = entitize(*words, "--eval.every", "1000")  # later than the end
+    assert code == 1 and "trial 0 failed" in out
+    assert not (tmp_path / "search" / "best.yaml").exists()
+
+
 class GivesUp:
     """A source of two jobs that gives up the first once it trains."""
 

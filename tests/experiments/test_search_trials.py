@@ -188,7 +188,7 @@ def test_a_trial_without_a_return_fails(tmp_path: Path) -> None:
     source = source_of(tmp_path, settings(), trials=1)
     (job,) = source.more()
     source.finish(job)
-    assert [trial.state for trial in source.study.trials] == [TrialState.FAIL]
+    assert [trial.state for trial in source.study.trials] == [TrialState.FAIL] and source.has_failed
 
 
 def test_values_of_a_finished_trial_are_not_trained_again(tmp_path: Path) -> None:
