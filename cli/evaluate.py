@@ -106,6 +106,8 @@ def main(arguments: Sequence[str]) -> None:
             evaluate_matches(parse(MicroRTSEvalArguments, "eval microrts", arguments[1:]))
         return
     chosen = parse(EvalArguments, "eval", arguments)
+    if not chosen.against and "--against" in arguments:  # as where a shell's variable is empty
+        raise UserError("--against: expected run or checkpoint folders, got none")
     config, settings = chosen.read()
     lanes = chosen.num_envs or settings.num_envs
     settings = replace(settings, episodes=chosen.episodes or settings.episodes, num_envs=lanes)

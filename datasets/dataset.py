@@ -20,6 +20,7 @@ from ..envs import EntitySpace, concatenate_batches, schema_difference, space_fr
 from ..files import parse_json, read_regular
 from ..ragged import concatenate
 from .errors import DatasetError
+from .lane_games import number_games, read_lane_games
 from .steps import NUMBERS, Steps, arrow_schema, from_arrow, not_finite
 from .writer import FORMAT_VERSION, MANIFEST, OF_THE_FILES, manifest_sum
 
@@ -81,6 +82,9 @@ class EntityDataset:
         self._parts = [part for recording in recordings for part in recording.parts]
         self._first_rows = np.cumsum([0, *map(len, self._parts)])
         firsts = np.cumsum([0, *(recording.num_episodes for recording in recordings[:-1])])
+        sizes = (sum(map(len, recording.parts)) for recording in recordings)
+        self._first_rows_of_recordings = np.cumsum([0, *sizes])
+        self._tables = [recording.lane_games for recording in recordings]
         #: What is added to the numbers of episodes of each part.
         self._first_episodes = np.repeat(firsts, [len(recording.parts) for recording in recordings])
         self._steps: dict[int, Steps] = {}
@@ -191,6 +195,18 @@ class EntityDataset:
             if has_decision[rows].any()
         ]
 
+    @cached_property
+    def games(self) -> NDArray[np.int64]:
+        """The number of the game of each row (N,): episodes of lanes that play one game together share it.
+
+        Recordings of version 0.1 do not say which lanes do: each episode is a game.
+        """
+        recordings = np.repeat(np.arange(len(self._tables)), np.diff(self._first_rows_of_recordings))
+        is_final = self.column("final").astype(bool)
+        is_active = ~(is_final | self.column("inactive").astype(bool))
+        episodes, lanes = self.column("episode"), self.column("lane")
+        return number_games(episodes, lanes, recordings, is_final, is_active, self._tables)
+
     def check_space(self, space: EntitySpace, whose: str) -> None:
         """Compare the recorded space with that of `whose` ("policy", "environment").
 
@@ -239,6 +255,7 @@ class _Recording:
         schema = arrow_schema(self.space, repeated)
         opened = [_open_part(path / name, steps, schema) for name, steps, _ in listed]
         self.mappings, self.parts = [mapping for mapping, _ in opened], [part for _, part in opened]
+        self.lane_games = read_lane_games(path / MANIFEST, manifest)
         if verify:
             for (name, _, digest), part in zip(listed, self.parts, strict=True):
                 _verify(path / name, digest, part, self.space)

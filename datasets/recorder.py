@@ -21,7 +21,7 @@ from ..envs.vector.vector_spec import VectorSpec
 from ..envs.vector.wrapper import EntityVectorWrapper
 from ..ragged import RaggedArray
 from .steps import Steps
-from .writer import DatasetWriter
+from .writer import LANE_GAMES, DatasetWriter
 
 #: Keys of infos that are not recorded: the columns have them, or they are no plain values.
 _NOT_RECORDED = ("final_obs", "final_info", "inactive", "idle")
@@ -71,13 +71,15 @@ class Recorder(EntityVectorWrapper):
         teacher: Callable[[EntityBatch], Mapping[str, RaggedArray]] | None = None,
     ) -> None:
         check_autoreset("Recorder", venv)
-        _check_free(metadata, {"num_envs", IS_TAUGHT})
+        _check_free(metadata, {"num_envs", LANE_GAMES, IS_TAUGHT})
         super().__init__(venv)
         self.vector_spec = venv.vector_spec
         for name in _OF_TRAINING:
             if hasattr(venv, name):
                 setattr(self, name, getattr(venv, name))
         facts = {"num_envs": venv.num_envs, **(metadata or {})}
+        if venv.lane_games is not None:
+            facts[LANE_GAMES] = np.asarray(venv.lane_games).tolist()
         if venv.vector_spec is not None and "env" not in facts:  # which the command line says itself
             facts |= _env_facts(venv.vector_spec)
         if teacher is not None:
@@ -218,7 +220,7 @@ def record(
     """
     if (episodes is None) == (steps is None):
         raise TypeError(f"record: expected either episodes or steps, got {episodes!r} and {steps!r}")
-    _check_free(metadata, {"seed", "deterministic", "num_envs", IS_TAUGHT})
+    _check_free(metadata, {"seed", "deterministic", "num_envs", LANE_GAMES, IS_TAUGHT})
     check_vector_env("record", venv, ". The environments come first, then the policy")
     if steps is not None:
         whole_number("record: steps", steps)

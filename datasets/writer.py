@@ -22,6 +22,8 @@ from .steps import DTYPES, NUMBERS, Steps, arrow_schema, not_finite, to_arrow
 #: Of the files: raised whenever a reader of the former version could not read them.
 FORMAT_VERSION = 1
 MANIFEST = "dataset.json"
+#: Of the metadata: the game that each lane plays in, where several play one.
+LANE_GAMES = "lane_games"
 #: Keys of the manifest that the Arrow files do not repeat.
 OF_THE_FILES = frozenset({"parts", "sha256"})
 #: Keys that the manifest has itself.

@@ -363,9 +363,14 @@ def _enum_of(name: str, choices: list[list[Any]]) -> type[Enum]:
     kinds = {type(member) for members in choices for member in members}
     kind = kinds.pop() if len(kinds) == 1 else None
     if kind is None or not issubclass(kind, Enum) or not all(choices):
+        hint = (
+            "To select among entities, give a SelectEntityMask"
+            if all(choices)
+            else "Remove actors without a choice"
+        )
         raise ObservationError(
             f"action {name!r}: expected members of one Enum as the choices of each actor, got {choices!r}."
-            " Remove actors without a choice"
+            f" {hint}"
         )
     return kind
 

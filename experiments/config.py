@@ -294,7 +294,8 @@ def _with_environment(run: Path, data: Mapping[str, Any], chosen: EnvChoice) -> 
     if "id" in env and env["id"] is None:
         raise UnknownEnvError(
             f"{run} does not say which environment it was trained in: Python made it, and not by"
-            " entitize.make_vec with a name, or saved the network alone. Name it: --env.id module:function"
+            " entitize.make_vec with a name, or saved the network alone, or it was cloned from recordings of"
+            " an environment that is code. Name it: --env.id module:function"
         )
     if chosen.view:
         env = {**env, "view": chosen.view}

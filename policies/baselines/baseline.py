@@ -127,7 +127,7 @@ class Baseline(nn.Module, ABC):
             ValueError: its entity types, features or frames are others, or the actions differ.
         """
         if space.actions != self.action_space:
-            raise ValueError(action_changes(self.action_space, space.actions))
+            raise ValueError(f"{action_changes(space.actions, self.action_space)} of the network")
         for what, own, other in (
             ("entity types", list(self.observation_space.entities.items()), list(space.entities.items())),
             ("frames", self.observation_space.frame, space.frame),

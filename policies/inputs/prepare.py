@@ -82,7 +82,7 @@ class Inputs:
     def adapt_to(self, space: EntitySpace) -> None:
         """Read batches of `space`; see `RogueNet.adapt_to`."""
         if space.actions != self.space.actions:
-            raise ValueError(action_changes(self.space.actions, space.actions))
+            raise ValueError(f"{action_changes(space.actions, self.space.actions)} of the network")
         for name in self.space.entities:
             if name not in space.entities:
                 raise ValueError(f"the space: expected entity type {name!r}, got {', '.join(space.entities)}")

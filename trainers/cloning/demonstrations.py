@@ -39,7 +39,7 @@ class Demonstration:
 
 
 class Demonstrations:
-    """The decisions in a dataset, split by episodes.
+    """The decisions in a dataset, split by episodes; those of lanes that play one game stay together.
 
     Where an action was left out at a step, its actors are not learned from. An actor that has a choice, but
     whose mask allows none, is illegal: no policy has a probability for it.
@@ -87,10 +87,10 @@ class Demonstrations:
         if min_return is not None:
             rows = _of_good_episodes(dataset, rows, min_return)
         self._returns = _returns(dataset, gamma)
-        numbers = dataset.column("episode")[rows]
-        episodes = np.random.default_rng(seed).permutation(np.unique(numbers))
-        count = min(max(1, round(held_out * len(episodes))), len(episodes) - 1) if held_out else 0
-        is_held_out = np.isin(numbers, episodes[:count])
+        numbers = dataset.games[rows]
+        games = np.random.default_rng(seed).permutation(np.unique(numbers))
+        count = min(max(1, round(held_out * len(games))), len(games) - 1) if held_out else 0
+        is_held_out = np.isin(numbers, games[:count])
         self.learned: NDArray[np.int64] = rows[~is_held_out]
         self.held_out: NDArray[np.int64] = rows[is_held_out]
         self.returns_variance = float(self._returns[self.learned].var(dtype=np.float64)) or 1.0
