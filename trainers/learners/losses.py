@@ -136,12 +136,12 @@ def loss_terms(
         per_unit, per_step: 1 / the number of units and of steps in the whole minibatch.
     """
     ratio = log_ratio.exp()
-    clipped_ratio = ratio.clamp(1 - config.clip_coef, 1 + config.clip_coef)
+    clipped_ratio = _clip(ratio, 1 - config.clip_coef, 1 + config.clip_coef)
     policy_loss = -torch.minimum(ratio * advantage, clipped_ratio * advantage).sum() * per_unit
     entropy_mean = entropy.sum() * per_unit
     errors = (values - returns) ** 2
     if config.clip_vloss:
-        clipped = old_values + (values - old_values).clamp(-config.clip_coef, config.clip_coef)
+        clipped = old_values + _clip(values - old_values, -config.clip_coef, config.clip_coef)
         errors = torch.maximum(errors, (clipped - returns) ** 2)
     value_loss = errors.sum() * per_step / 2
     total = policy_loss - ent_coef * entropy_mean + config.vf_coef * value_loss
@@ -156,6 +156,11 @@ def loss_terms(
         ((ratio - 1).abs() > config.clip_coef).to(values.dtype).sum() * per_unit,
     )
     return total, torch.stack([number.detach() for number in numbers])
+
+
+def _clip(values: Tensor, low: float, high: float) -> Tensor:
+    """Return `clamp` with the gradient 1 at the bounds, where torch has 1 before version 2.14 and 0 since."""
+    return torch.where((values < low) | (values > high), values.detach().clamp(low, high), values)
 
 
 def _check_shapes(evaluation: Evaluation, samples: Samples) -> None:
