@@ -74,6 +74,9 @@ class Overview:
         self._returns.add(self._return[lanes])
         self._return[ended] = 0
 
+    def __repr__(self) -> str:
+        return f"Overview({self.num_steps} steps, {self.num_ended} episodes ended)"
+
     def __str__(self) -> str:
         lines = [f"{name}: {rows}" for name, rows in self._entities.items()]
         if self._globals.features:

@@ -111,6 +111,7 @@ def test_inactive_lanes_show_nothing() -> None:
     space.seed(0)
     rows = [space.sample() for _ in range(4)]
     overview = Overview(space, 4)
+    assert repr(overview) == "Overview(0 steps, 0 episodes ended)"
     inactive = np.array([False, True, False, True])
     overview.observe(ez.envs.batch_observations(space, rows), inactive)
     values = [x for single in rows[::2] for x in single["entities"]["A"][:, 0]]
