@@ -74,6 +74,11 @@ class Overview:
         self._returns.add(self._return[lanes])
         self._return[ended] = 0
 
+    @property
+    def acting(self) -> set[str]:
+        """The names of the actions that had an actor, or were available."""
+        return {name for name, actors in self._actors.items() if actors.most > 0}
+
     def __str__(self) -> str:
         lines = [f"{name}: {rows}" for name, rows in self._entities.items()]
         if self._globals.features:
