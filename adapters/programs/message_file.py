@@ -129,10 +129,16 @@ def _values(action: ActionSpace, given: Any, actors: NDArray[np.int64]) -> NDArr
     asked = actors.tolist()
     if not action.is_global and given.get("actors", asked) != asked:
         raise ValueError(f"actors: expected those of the observation, {asked}, got {short(given['actors'])}")
-    chosen = action.from_author(given) if len(actors) else []
+    if not len(actors):
+        # Of a global action even an empty list would be read as one item.
+        chosen = [part for name, part in given.items() if name != "actors" and part != []]
+        if chosen:
+            raise ValueError(f"expected nothing, as it has no actors at this step, got {short(chosen[0])}")
+        return np.zeros((0, *action.item_shape), action.dtype)
+    chosen = action.from_author(given)
     if len(chosen) != len(actors):
         raise ValueError(f"expected one of each of {len(actors)} actors, got {len(chosen)}")
     values = np.array(chosen)
-    if len(actors) and values.dtype.kind not in ("biuf" if action.is_continuous else "iu"):
+    if values.dtype.kind not in ("biuf" if action.is_continuous else "iu"):
         raise TypeError(f"expected numbers, got {short(chosen)}")
     return values.astype(action.dtype).reshape(len(actors), *action.item_shape)
