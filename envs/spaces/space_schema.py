@@ -88,6 +88,17 @@ def check_schema(schema: Any) -> None:
         _check_type(f"action {name!r}: kind", _part(action, "kind", f"action {name!r}: "), str)
 
 
+#: Types as JSON's words for them.
+_WORDS: dict[type | UnionType, str] = {
+    dict: "an object",
+    list: "a list",
+    list | None: "a list",
+    bool: "a boolean",
+    str: "a text",
+    int: "a number",
+    float: "a number",
+    type(None): "null",
+}
 _PARTS: dict[str, type] = {"entities": dict, "actions": dict, "global_features": list, "hidden": bool}
 
 
@@ -99,8 +110,9 @@ def _part(given: dict[str, Any], part: str, where: str = "") -> Any:
 
 def _check_type(what: str, value: Any, expected: type | UnionType) -> None:
     if not isinstance(value, expected):
-        wanted = getattr(expected, "__name__", str(expected))
-        raise TypeError(f"spaces: {what}: expected {wanted}, got {type(value).__name__}")
+        wanted = _WORDS.get(expected, str(expected))
+        given = _WORDS.get(type(value), type(value).__name__)
+        raise TypeError(f"spaces: {what}: expected {wanted}, got {given}")
 
 
 def schema_difference(ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
