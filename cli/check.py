@@ -36,6 +36,7 @@ from ..envs.registration import find_namespace
 from ..envs.vector.infos import inactive_flags
 from ..experiments import Pairs, UserError, check_at_least, parse, where_raised
 from ..experiments.errors import user_errors
+from ..suggestions import check_options
 
 #: Number of lanes of a vector environment that are checked.
 _LANES = 3
@@ -188,6 +189,7 @@ def _check_games(address: str, chosen: CheckArguments) -> None:
     from ..adapters.programs import ListeningVectorEnv
 
     with user_errors(TypeError, ValueError, ImportError):
+        check_options("--kwargs", ListeningVectorEnv, chosen.kwargs)
         venv = ListeningVectorEnv(address, token=chosen.token, strict=True, **chosen.kwargs)
     with contextlib.closing(venv):
         overview = _play_games(venv, chosen.steps, np.random.default_rng(chosen.seed))

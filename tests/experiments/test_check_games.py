@@ -168,7 +168,7 @@ def test_it_is_an_environment_or_games(entitize: Run, address: str) -> None:
         (["MineSweeper", "--listen", address], "both"),
         (["MineSweeper", "--token", "secret"], "--token"),
         (["--listen", "7000"], "HOST:PORT"),
-        (["--listen", address, "--kwargs", "player=2"], "player"),
+        (["--listen", address, "--kwargs", "player=2"], "'players'"),
     ):
         code, _, err = entitize("check", *flags)
         assert code == 2 and fact in err, err
