@@ -87,7 +87,8 @@ class MessageFile(Program):
             self.line = number
             if message["type"] == "hello":
                 if message.get("spaces") is not None:
-                    self._in_line(protocol.check_same_spaces, space, message["spaces"])
+                    names = "the first hello", "this one"
+                    self._in_line(protocol.check_same_spaces, space, message["spaces"], *names)
                 agent.game_over(truncated=True)
             elif message["type"] == "observe":
                 self._chosen = message["chosen"]
@@ -131,9 +132,9 @@ def _values(action: ActionSpace, given: Any, actors: NDArray[np.int64]) -> NDArr
         raise ValueError(f"actors: expected those of the observation, {asked}, got {short(given['actors'])}")
     if not len(actors):
         # Of a global action even an empty list would be read as one item.
-        chosen = [part for name, part in given.items() if name != "actors" and part != []]
-        if chosen:
-            raise ValueError(f"expected nothing, as it has no actors at this step, got {short(chosen[0])}")
+        extra = [part for name, part in given.items() if name != "actors" and part != []]
+        if extra:
+            raise ValueError(f"expected nothing, as it has no actors at this step, got {short(extra[0])}")
         return np.zeros((0, *action.item_shape), action.dtype)
     chosen = action.from_author(given)
     if len(chosen) != len(actors):

@@ -197,15 +197,18 @@ def _longest(value: Any) -> int:
     return len(value) if isinstance(value, str) else 0
 
 
-def check_same_spaces(space: EntitySpace, schema: Any) -> None:
-    """Check that a `hello` declares `space`.
+def check_same_spaces(
+    space: EntitySpace, schema: Any, owner: str = "the agent", other: str = "the game"
+) -> None:
+    """Check that a `hello` of `other` declares `space`, that of `owner`.
 
     Raises:
         ProtocolError: it declares others.
     """
-    difference = schema_difference(space_schema(space), space_schema(read_spaces(schema)))
+    words = f"{{ours}} in {owner}, {{theirs}} in {other}"
+    difference = schema_difference(space_schema(space), space_schema(read_spaces(schema)), words)
     if difference is not None:
-        raise ProtocolError(f"hello: spaces: expected those of this agent: {difference}")
+        raise ProtocolError(f"hello: spaces: expected those of {owner}: {difference}")
 
 
 def read_observation(space: EntitySpace, message: Mapping[str, Any], limits: Limits) -> SentObservation:

@@ -115,17 +115,19 @@ def _check_type(what: str, value: Any, expected: type | UnionType) -> None:
         raise TypeError(f"spaces: {what}: expected {wanted}, got {given}")
 
 
-def schema_difference(ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
-    """The first difference between two schemas in words ("X here, Y there"); None: they are equal."""
+def schema_difference(
+    ours: dict[str, Any], theirs: dict[str, Any], words: str = "{ours} here, {theirs} there"
+) -> str | None:
+    """Return the first difference between two schemas in `words`; None: they are equal."""
     for part, noun in (("entities", "entity type"), ("actions", "action")):
         for name in [*ours[part], *(n for n in theirs[part] if n not in ours[part])]:
             if ours[part].get(name) != theirs[part].get(name):
                 here, there = (side[part].get(name, "absent") for side in (ours, theirs))
-                return f"{noun} {name!r}: {here} here, {there} there"
+                return f"{noun} {name!r}: {words.format(ours=here, theirs=there)}"
         if list(ours[part]) != list(theirs[part]):
-            return f"order of {part}: {list(ours[part])} here, {list(theirs[part])} there"
+            return f"order of {part}: {words.format(ours=list(ours[part]), theirs=list(theirs[part]))}"
     for part in ("global_features", "hidden", "frame"):
         here, there = ours.get(part), theirs.get(part)
         if here != there:
-            return f"{part}: {here} here, {there} there"
+            return f"{part}: {words.format(ours=here, theirs=there)}"
     return None
