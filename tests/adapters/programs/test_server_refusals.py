@@ -174,6 +174,19 @@ def test_messages_are_bounded_in_size_number_and_errors() -> None:
             assert ask(game)["type"] == "act"
 
 
+def test_ten_reasons_of_closed_connections_are_logged_once_each(caplog: pytest.LogCaptureFixture) -> None:
+    with training() as trainer:
+        for number in (0, 0, *range(1, 13)):
+            with raw(trainer) as game:
+                assert ask(game, {"type": f"dance {number}\x9b"})["fatal"]
+        with hello(trainer) as game:
+            assert ask(game, {**OBSERVE, "extra": 1})["type"] == "error"
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 10 and "further" in lines[-1], lines
+    for number, line in enumerate(lines):
+        assert f"dance {number}?" in line, "a control character could change what a terminal shows"
+
+
 def test_a_token_is_asked_for_and_web_pages_of_others_are_refused() -> None:
     with training(token="secret") as trainer:
         for token, shown in ((None, "none"), ("guess", "str"), ("\ud800", "str"), (3, "int")):
