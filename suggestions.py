@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
 
 
 def nearest(name: object, known: Iterable[str], count: int = 3, cutoff: float = 0.5) -> list[str]:
@@ -34,3 +36,20 @@ def nearest_or_known(name: object, known: Iterable[str]) -> str:
 def unknown(what: str, name: object, known: Iterable[str]) -> str:
     """Return "unknown `what` 'name'", with the nearest known name, or with all where nothing is near."""
     return f"unknown {what} {name!r}{nearest_or_known(name, known)}"
+
+
+def check_options(where: str, function: Callable[..., Any], options: Iterable[str]) -> None:
+    """Check that `function` takes these options, as far as its signature says.
+
+    Raises:
+        TypeError: it does not take one; the nearest name is suggested.
+    """
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):  # a signature that can't be found out
+        return
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return
+    for name in options:
+        if name not in parameters:
+            raise TypeError(f"{where}: {unknown('option', name, parameters)}")

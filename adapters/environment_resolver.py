@@ -20,7 +20,7 @@ from ..envs.batch.batch_spaces import EntityBatchSpace
 from ..envs.errors import whole_number
 from ..envs.registration import find_namespace, known_ids, latest_game
 from ..envs.returned import check_has_spaces, old_gym_hint
-from ..suggestions import did_you_mean
+from ..suggestions import check_options, did_you_mean
 from .module_names import check_module_name, find_attribute, importable_name
 from .pettingzoo.made_games import is_game, lanes_of, makes_games
 
@@ -168,6 +168,8 @@ def _vector_env(
     if "wrappers" in kwargs and not makers.is_function:
         raise TypeError(f"{makers.name}: wrappers: expected none. Give a function that makes and wraps one")
     if makers.make_vec is not None:
+        if makers.is_function:
+            check_options("make_vec", makers.make_vec, kwargs)
         return as_entity_vector_env(makers.make_vec(num_envs=num_envs, **kwargs), makers.name, view)
     assert makers.make is not None
     options = dict(kwargs)

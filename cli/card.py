@@ -20,6 +20,7 @@ from ..experiments import (
 )
 from ..experiments.config import read_run_outline
 from ..experiments.errors import user_errors
+from ..experiments.listening import stored_space
 from ..experiments.network_options import is_own
 from ..experiments.reports.document import counted
 from ..policies import newest_checkpoint
@@ -71,7 +72,8 @@ def main(arguments: Sequence[str]) -> None:
     except CheckpointError as error:
         raise UserError(str(error)) from error
     chosen = replace(chosen, checkpoint=checkpoint)
-    with thread_count(config.ppo.num_threads), make_whole_games(env, config.env) as venv:
+    space = stored_space(config, chosen.path)
+    with thread_count(config.ppo.num_threads), make_whole_games(env, config.env, **space) as venv:
         agents = {title: chosen.load(venv), RANDOM: chosen.load(venv, is_random=True)}
         results = judge(agents, venv, settings)
     actions = "the most probable actions" if settings.deterministic else "sampled actions"

@@ -6,7 +6,7 @@ import contextlib
 import inspect
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from textwrap import fill
@@ -30,11 +30,13 @@ from ..envs import (
     check_entity_env,
     sample_actions,
 )
+from ..envs.actor_check import check_actors
 from ..envs.gymnasium_checks import runs_check_env
 from ..envs.registration import find_namespace
 from ..envs.vector.infos import inactive_flags
 from ..experiments import Pairs, UserError, check_at_least, parse, where_raised
 from ..experiments.errors import user_errors
+from ..suggestions import check_options
 
 #: Number of lanes of a vector environment that are checked.
 _LANES = 3
@@ -168,14 +170,8 @@ def _check(target: CheckTarget, chosen: CheckArguments) -> None:
             _say_overview(overview)
         return
     env = _entities(target, env)
-    with contextlib.closing(env), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
+    with contextlib.closing(env), _notes():
         overview = check_entity_env(env, chosen.steps, chosen.seed, chosen.render)
-    for warning in caught:
-        if issubclass(warning.category, UserWarning):
-            _say(f"note: {warning.message}")
-        else:
-            warnings.showwarning(warning.message, warning.category, warning.filename, warning.lineno)
     _say(f"{chosen.steps} random steps, three times from seed {chosen.seed}: {_played(overview)}")
     if isinstance(env, gymnasium.Env) and runs_check_env(env):
         _say("gymnasium's check_env")
@@ -183,15 +179,17 @@ def _check(target: CheckTarget, chosen: CheckArguments) -> None:
 
 
 def _check_games(address: str, chosen: CheckArguments) -> None:
-    """Play games that connect, and print what they have shown.
+    """Play games that connect, print what they have shown, and check that somebody acts in them.
 
     Raises:
+        ConformanceError: no action ever had an actor.
         WorkerError: the first error of a game.
         UserError: there is no such address or option.
     """
     from ..adapters.programs import ListeningVectorEnv
 
     with user_errors(TypeError, ValueError, ImportError):
+        check_options("--kwargs", ListeningVectorEnv, chosen.kwargs)
         venv = ListeningVectorEnv(address, token=chosen.token, strict=True, **chosen.kwargs)
     with contextlib.closing(venv):
         overview = _play_games(venv, chosen.steps, np.random.default_rng(chosen.seed))
@@ -199,21 +197,41 @@ def _check_games(address: str, chosen: CheckArguments) -> None:
         _say(f"note: the games have left after {overview.num_steps} of {chosen.steps} steps")
     _say(f"{overview.num_steps} random steps: messages, observations, scores")
     _say_overview(overview)
+    with _notes():
+        actions = venv.single_action_space.spaces
+        check_actors("the game", actions, overview.acting, overview.num_steps)
 
 
 def _play_games(venv: EntityVectorEnv, num_steps: int, rng: np.random.Generator) -> Overview:
-    """Play random legal steps until the lanes have had `num_steps` together, or none is active."""
+    """Play random legal steps until the lanes have had `num_steps` together, or none is active.
+
+    An actor is waited for up to ten times as many steps.
+    """
     overview = Overview(venv.single_observation_space, venv.num_envs)
     batch, info = venv.reset()
     while True:
         inactive = inactive_flags(info)
         active = np.ones(venv.num_envs, bool) if inactive is None else ~inactive
         overview.observe(batch, inactive)
-        if overview.num_steps >= num_steps or not active.any():
+        enough = num_steps if overview.acting else 10 * num_steps
+        if overview.num_steps >= enough or not active.any():
             return overview
         actions = sample_actions(venv.single_action_space, batch, rng)
         batch, rewards, terminated, truncated, info = venv.step(actions)
         overview.end_step(rewards, terminated, truncated, active)
+
+
+@contextlib.contextmanager
+def _notes() -> Iterator[None]:
+    """Print warnings of the checker as notes, at the end and if there is no error."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for warning in caught:
+        if issubclass(warning.category, UserWarning):
+            _say(f"note: {warning.message}")
+        else:
+            warnings.showwarning(warning.message, warning.category, warning.filename, warning.lineno)
 
 
 def _played(*overviews: Overview) -> str:

@@ -30,6 +30,7 @@ from ..experiments import (
 )
 from ..experiments.environments import LISTEN
 from ..experiments.errors import user_errors
+from ..experiments.listening import stored_space
 from ..policies import ActingPolicy
 from ..trainers import (
     EpisodeResults,
@@ -113,6 +114,7 @@ def main(arguments: Sequence[str]) -> None:
     settings = replace(settings, episodes=chosen.episodes or settings.episodes, num_envs=lanes)
     rows: list[TableRow] = []
     told: list[str] = []  # about the levels of each setting
+    space = stored_space(config, chosen.path)
     with thread_count(config.ppo.num_threads):
         for setting in settings_of(chosen.vary or settings.vary):
             evaluation = settings
@@ -120,7 +122,7 @@ def main(arguments: Sequence[str]) -> None:
                 num_envs = chosen.num_envs or config.env.num_envs
                 evaluation = replace(settings, num_envs=num_envs, episodes=max(num_envs, settings.episodes))
             env, levels = evaluation_env(config.env, evaluation, chosen.levels, {**chosen.kwargs, **setting})
-            with make_whole_games(env, config.env) as venv, _telling_who_is_missing(env.id, venv):
+            with make_whole_games(env, config.env, **space) as venv, _telling_who_is_missing(env.id, venv):
                 agents = chosen.agents(venv)
                 if chosen.against:
                     title = _title(config.env.id, {**chosen.kwargs, **setting})

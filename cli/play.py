@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from ..envs.vector.episode_counts import count_step
 from ..experiments.arguments import check_at_least, parse
 from ..experiments.environments import EnvConfig, evaluation_env, make_whole_games, with_lanes
 from ..experiments.errors import UserError
+from ..experiments.listening import stored_space
 from ..policies import ActingPolicy
 from ..trainers.schedule import thread_count
 from ..viewer.page import check_has_entities, write_page
@@ -67,7 +69,8 @@ def main(arguments: Sequence[str]) -> None:
     check_writable("--out", out)
     config, settings = chosen.read()
     env, levels = evaluation_env(config.env, settings, "held-out", chosen.kwargs)
-    with thread_count(config.ppo.num_threads), make_visible(env) as venv:
+    space = stored_space(config, chosen.path)
+    with thread_count(config.ppo.num_threads), make_visible(env, **space) as venv:
         policy = chosen.load(venv, chosen.random)
         frames, returns, is_cut = record_video(
             policy, venv, chosen.episodes, chosen.max_steps, settings.seed, settings.deterministic
@@ -87,7 +90,8 @@ def play_as_page(chosen: PlayArguments, out: Path) -> None:
     check_page(out)
     config, settings = chosen.read()
     env, levels = evaluation_env(config.env, settings, "held-out", chosen.kwargs)
-    with thread_count(config.ppo.num_threads), make_visible(env) as venv:
+    space = stored_space(config, chosen.path)
+    with thread_count(config.ppo.num_threads), make_visible(env, **space) as venv:
         policy = chosen.load(venv, chosen.random)
         try:
             check_has_entities(venv.single_observation_space, chosen.position)
@@ -146,14 +150,18 @@ def check_writable(flag: str, path: Path) -> None:
         raise UserError(f"{flag}: could not write {path}: {error}") from error
 
 
-def make_visible(env: EnvConfig) -> EntityVectorEnv:
-    """One environment, or all lanes of one game, with rendered frames where the kind has them."""
+def make_visible(env: EnvConfig, **extra: Any) -> EntityVectorEnv:
+    """One environment, or all lanes of one game, with rendered frames where the kind has them.
+
+    Args:
+        extra: further options of the environment.
+    """
     single = with_lanes(env, 1)
-    venv = make_whole_games(single, env)
+    venv = make_whole_games(single, env, **extra)
     if "rgb_array" not in venv.metadata.get("render_modes", ()):
         return venv
     venv.close()
-    return make_whole_games(single, env, render_mode="rgb_array")
+    return make_whole_games(single, env, render_mode="rgb_array", **extra)
 
 
 def record_video(

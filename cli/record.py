@@ -24,6 +24,7 @@ from ..experiments import (
     make_whole_games,
     parse,
 )
+from ..experiments.listening import stored_space
 from ..trainers import thread_count
 from .agent_flags import AgentFlags
 
@@ -91,7 +92,8 @@ def main(arguments: Sequence[str]) -> None:
     settings = replace(settings, num_envs=lanes, episodes=lanes)
     env, _ = evaluation_env(config.env, settings, chosen.levels, chosen.kwargs)
     episodes = chosen.episodes or (None if chosen.steps else 100)
-    with thread_count(config.ppo.num_threads), make_whole_games(env, config.env) as venv:
+    space = stored_space(config, chosen.path)
+    with thread_count(config.ppo.num_threads), make_whole_games(env, config.env, **space) as venv:
         player = _player(chosen, venv)
         teacher = load_network(chosen.teacher, venv.single_observation_space) if chosen.teacher else None
         try:

@@ -10,9 +10,10 @@ from pathlib import Path
 import tyro
 from rich.console import Console
 
-from ..adapters.programs import ListeningVectorEnv
+from ..adapters.programs import Limits, ListeningVectorEnv
 from ..adapters.programs.server import TOKEN
 from ..envs import EntityVectorEnv
+from ..envs.errors import positive_number
 from ..experiments import parse
 from ..experiments.errors import user_errors
 from ..policies import CheckpointError
@@ -35,6 +36,8 @@ class ServeArguments:
     """Token that games must send; needed unless HOST is a loopback address (default: ENTITIZE_TOKEN)."""
     games: int = 64
     """Maximum number of games at the same time."""
+    silence: float = Limits.silence
+    """Seconds without a message after which a game loses its connection, such as one that is paused."""
     deterministic: bool = False
     """Take the most probable action instead of sampling."""
     seed: int | None = None
@@ -48,7 +51,10 @@ def main(arguments: Sequence[str]) -> None:
         os.environ[TOKEN] = chosen.token
     with user_errors(CheckpointError, ValueError, ImportError):
         agent = load_agent(chosen.run, chosen.seed)
-        venv = ListeningVectorEnv(chosen.listen, chosen.games, agent.observation_space, max_wait=0.005)
+        limits = Limits(silence=positive_number("--silence", chosen.silence))
+        venv = ListeningVectorEnv(
+            chosen.listen, chosen.games, agent.observation_space, max_wait=0.005, limits=limits
+        )
     with venv:
         line = f"{chosen.run} decides on ws://{venv.address}"
         say(Console(), line)

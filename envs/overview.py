@@ -77,6 +77,11 @@ class Overview:
     def __repr__(self) -> str:
         return f"Overview({self.num_steps} steps, {self.num_ended} episodes ended)"
 
+    @property
+    def acting(self) -> set[str]:
+        """The names of the actions that had an actor, or were available."""
+        return {name for name, actors in self._actors.items() if actors.most > 0}
+
     def __str__(self) -> str:
         lines = [f"{name}: {rows}" for name, rows in self._entities.items()]
         if self._globals.features:

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from .environments import with_lanes as with_lanes
     from .error_place import where_raised as where_raised
     from .errors import UserError as UserError
+    from .listening import saying_that_no_game_is_there as saying_that_no_game_is_there
+    from .listening import stored_space as stored_space
     from .network_options import ROGUE_NET as ROGUE_NET
     from .networks import RANDOM as RANDOM
     from .networks import initial_policy as initial_policy

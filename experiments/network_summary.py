@@ -9,20 +9,26 @@ from typing import Any
 from ..envs import EntitySpace, EntityVectorEnv
 from ..policies.rogue_net import RogueNetConfig
 from .config import EnvChoice, TrainConfig, UnknownEnvError, read_agent_config
-from .environments import EnvConfig, make_whole_games, with_lanes
+from .environments import LISTEN, EnvConfig, make_whole_games, with_lanes
 from .errors import user_errors
 from .networks import load_network, make_policy
 from .reports import count_entities
 
 
 def describe_run(run: Path, env: str | None) -> tuple[str, EntitySpace, str]:
-    """Return a title, the space and the summary of a run's network; without its cost if the environment is
-    not known."""
+    """Return a title, the space and the summary of a run's network.
+
+    Without its cost if the environment is not known, or games must connect for it.
+    """
     try:
         config = read_agent_config(run, EnvChoice(env))
     except UnknownEnvError:
         policy = load_network(run)
         title = f"{run}: in an environment that the run folder does not name"
+        return title, policy.observation_space, _summary(policy)
+    if config.env.id == LISTEN:  # to make it would wait for games
+        policy = load_network(run)
+        title = f"{run}: games that connect to {config.env.kwargs.get('address')}"
         return title, policy.observation_space, _summary(policy)
     with make_whole_games(with_lanes(config.env, 8), config.env) as venv:
         policy = load_network(run, venv.single_observation_space)

@@ -36,13 +36,15 @@ from ..trainers.distributed import ActorError, ActorRollouts
 from ..trainers.learners import check_precision, find_device
 from ..trainers.ranks import Ranks, num_ranks
 from ..trainers.rollout_source import RolloutSource
+from ..trainers.runs.run_folder import contains_run
 from .actors import Actors, check_ray_actors, ray_rollouts
 from .background_evaluation import BackgroundEvaluation
 from .config import TrainConfig
 from .config_file import to_yaml
-from .environments import EnvConfig, make_environments, with_lanes
+from .environments import LISTEN, EnvConfig, make_environments, with_lanes
 from .error_place import where_raised
 from .errors import UserError, user_errors
+from .listening import saying_that_no_game_is_there, stored_space
 from .networks import initial_policy
 
 
@@ -72,11 +74,12 @@ def train(
     if actors is None:  # before ranks meet: one that leaves in between is what the others would report
         _share(config.env, num_ranks())
     with process_group() as ranks:
-        if config.init_from is not None and not resume and checkpoint_paths(run / "checkpoints"):
-            raise _contains_a_run(run)  # before the network is read from there
+        if not resume and contains_run(run):
+            raise _contains_a_run(run)  # before environments are made, which can wait for games
         console = (console or Console()) if ranks.is_first else Console(quiet=True)
         with (
             _environments(config, run, given, ranks, actors) as (venv, policy, config),
+            _waiting(config.env, venv, console),
             _locked(run, ranks, config.track) as folder,
         ):
             trainer = _open(config, run, folder, venv, policy, resume)
@@ -91,7 +94,8 @@ def _environments(
 ) -> Iterator[tuple[EntityVectorEnv | RolloutSource, AnyNetwork, TrainConfig]]:
     """Make the environments, here or in `actors`, and the network with the options that it has."""
     if actors is None:
-        with make_environments(_share(config.env, ranks.size)) as venv:
+        space = stored_space(config, run)  # of a resumed run
+        with make_environments(_share(config.env, ranks.size), **space) as venv:
             yield venv, *initial_policy(config, venv, run, given)
         return
     check_ray_actors(config, actors, ranks)
@@ -113,6 +117,19 @@ def _evaluated(
     trainer.callbacks.append(evaluation)
     with evaluation.running():
         yield lambda: evaluation.latest
+
+
+@contextmanager
+def _waiting(env: EnvConfig, venv: object, console: Console) -> Iterator[None]:
+    """Say where training waits because no game is connected."""
+    if env.id != LISTEN:
+        yield
+        return
+    from ..adapters.programs import ListeningVectorEnv
+
+    assert isinstance(venv, ListeningVectorEnv)
+    with saying_that_no_game_is_there(venv, console):
+        yield
 
 
 def _share(env: EnvConfig, num_ranks: int) -> EnvConfig:

@@ -1,6 +1,6 @@
 // Plays Meteors for a trainer, in 16 games at a time, until the trainer ends (Node 22, or 20 with --experimental-websocket):
 //
-//     entitize train --config web/agents/meteors.yaml --run runs/meteors
+//     entitize train --config web/agents/meteors.yaml --listen 127.0.0.1:7000 --run runs/meteors
 //     node web/train_meteors.js ws://127.0.0.1:7000
 
 import { Agent, AgentError } from "./entitize.js";

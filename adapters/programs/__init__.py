@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from .game import Program as Program
     from .game import program as program
     from .lane import GameStopped as GameStopped
+    from .listening import listen as listen
     from .message_file import MessageFile as MessageFile
     from .protocol import Limits as Limits
     from .server import ListeningVectorEnv as ListeningVectorEnv
-    from .server import listen as listen
     from .training_agent import TrainingAgent as TrainingAgent
     from .vector_env import ProgramVectorEnv as ProgramVectorEnv
     from .vector_env import make_vec as make_vec

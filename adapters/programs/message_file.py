@@ -87,7 +87,8 @@ class MessageFile(Program):
             self.line = number
             if message["type"] == "hello":
                 if message.get("spaces") is not None:
-                    self._in_line(protocol.check_same_spaces, space, message["spaces"])
+                    names = "the first hello", "this one"
+                    self._in_line(protocol.check_same_spaces, space, message["spaces"], *names)
                 agent.game_over(truncated=True)
             elif message["type"] == "observe":
                 self._chosen = message["chosen"]
@@ -129,10 +130,16 @@ def _values(action: ActionSpace, given: Any, actors: NDArray[np.int64]) -> NDArr
     asked = actors.tolist()
     if not action.is_global and given.get("actors", asked) != asked:
         raise ValueError(f"actors: expected those of the observation, {asked}, got {short(given['actors'])}")
-    chosen = action.from_author(given) if len(actors) else []
+    if not len(actors):
+        # Of a global action even an empty list would be read as one item.
+        extra = [part for name, part in given.items() if name != "actors" and part != []]
+        if extra:
+            raise ValueError(f"expected nothing, as it has no actors at this step, got {short(extra[0])}")
+        return np.zeros((0, *action.item_shape), action.dtype)
+    chosen = action.from_author(given)
     if len(chosen) != len(actors):
         raise ValueError(f"expected one of each of {len(actors)} actors, got {len(chosen)}")
     values = np.array(chosen)
-    if len(actors) and values.dtype.kind not in ("biuf" if action.is_continuous else "iu"):
+    if values.dtype.kind not in ("biuf" if action.is_continuous else "iu"):
         raise TypeError(f"expected numbers, got {short(chosen)}")
     return values.astype(action.dtype).reshape(len(actors), *action.item_shape)

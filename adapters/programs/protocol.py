@@ -7,6 +7,7 @@ error whose message goes back to the game.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from itertools import chain
@@ -85,7 +86,9 @@ def read_message(text: str | bytes) -> dict[str, Any]:
     if isinstance(text, bytes):
         raise ProtocolError("message: expected text, got bytes")
     try:
-        message = json.loads(text, parse_constant=_refuse_constant)
+        message = json.loads(text, parse_constant=lambda name: _refuse_constant(name, text))
+    except ProtocolError:
+        raise
     except (ValueError, RecursionError) as error:
         raise ProtocolError(f"message: expected JSON, got {text[:40]!r}: {error}") from None
     if not isinstance(message, dict):
@@ -152,7 +155,7 @@ def _check_sizes(schema: Mapping[str, Any]) -> None:
     """Check the sizes of declared spaces, before anything is made of them.
 
     Raises:
-        TypeError: there is a number in place of a list of names.
+        TypeError: there is something else in place of a list.
         ValueError: there is a frame, or too many or too long names.
     """
     if schema.get("frame") is not None:
@@ -160,16 +163,29 @@ def _check_sizes(schema: Mapping[str, Any]) -> None:
     if _longest(schema) > MOST_LETTERS:
         raise ValueError(f"expected names of at most {MOST_LETTERS} letters, got {_longest(schema)}")
     for name, action in schema["actions"].items():
+        where = f"action {name!r}: {action['kind']}"
+        for part in ("low", "high"):
+            if not isinstance(action.get(part, []), list):
+                raise TypeError(f"{where}: {part}: expected a list of numbers, got {short(action[part])}")
         components = action.get("components", [])
+        if not isinstance(components, list) or not all(map(_is_pair, components)):
+            raise TypeError(
+                f"{where}: components: expected a list of [name, choices], got {short(components)}"
+            )
         named = [action.get("choices", []), *(choices for _, choices in components)]
-        if not all(isinstance(choices, list) for choices in named):
-            raise TypeError(f"action {name!r}: choices: expected lists of names")
-        count = max(sum(map(len, named)), len(action.get("low", [])))
+        for choices in named:
+            if not isinstance(choices, list):
+                raise TypeError(f"{where}: choices: expected a list of names, got {short(choices)}")
+        count = max(sum(map(len, named)), *(len(action.get(part, [])) for part in ("low", "high")))
         if count > MOST_CHOICES or len(components) > MOST_COMPONENTS:
             raise ValueError(
                 f"action {name!r}: expected at most {MOST_CHOICES} choices (or bounds) and {MOST_COMPONENTS}"
                 f" components, got {count} and {len(components)}"
             )
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2
 
 
 def _longest(value: Any) -> int:
@@ -181,15 +197,18 @@ def _longest(value: Any) -> int:
     return len(value) if isinstance(value, str) else 0
 
 
-def check_same_spaces(space: EntitySpace, schema: Any) -> None:
-    """Check that a `hello` declares `space`.
+def check_same_spaces(
+    space: EntitySpace, schema: Any, owner: str = "the agent", other: str = "the game"
+) -> None:
+    """Check that a `hello` of `other` declares `space`, that of `owner`.
 
     Raises:
         ProtocolError: it declares others.
     """
-    difference = schema_difference(space_schema(space), space_schema(read_spaces(schema)))
+    words = f"{{ours}} in {owner}, {{theirs}} in {other}"
+    difference = schema_difference(space_schema(space), space_schema(read_spaces(schema)), words)
     if difference is not None:
-        raise ProtocolError(f"hello: spaces: expected those of this agent: {difference}")
+        raise ProtocolError(f"hello: spaces: expected those of {owner}: {difference}")
 
 
 def read_observation(space: EntitySpace, message: Mapping[str, Any], limits: Limits) -> SentObservation:
@@ -336,8 +355,18 @@ def _mapping(message: Mapping[str, Any], name: str) -> dict[str, Any]:
     return value
 
 
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"expected a finite number, got {name}")
+#: A text of JSON, or a constant that Python's reader would take.
+_TEXT_OR_CONSTANT = re.compile(r'"(?:\\.|[^"\\])*"|-?Infinity|NaN')
+
+
+def _refuse_constant(name: str, text: str) -> None:
+    """Raise the error of a constant, with what stands around the first one in `text`."""
+    found = (match for match in _TEXT_OR_CONSTANT.finditer(text) if not match[0].startswith('"'))
+    start = next((match.start() for match in found), 0)
+    around = text[max(0, start - 40) : start + len(name) + 10]
+    raise ProtocolError(
+        f"message: expected finite numbers, got {name} at character {start + 1}, in {around!r}"
+    )
 
 
 def short(value: Any) -> str:

@@ -27,7 +27,15 @@ from . import protocol
 from .lane import Exchange, GameStopped, Lane, SharedGame
 from .protocol import Limits, ProtocolError
 from .seats import Seats
-from .server_resources import COMES_BACK, Pace, allow_open_files, host_and_port, is_loopback, quiet_logger
+from .server_resources import (
+    COMES_BACK,
+    Pace,
+    Refusals,
+    allow_open_files,
+    host_and_port,
+    is_loopback,
+    quiet_logger,
+)
 from .training_agent import TrainingAgent
 from .vector_env import QuestionVectorEnv
 
@@ -137,17 +145,6 @@ def _stop(exchange: Exchange, lanes: list[Lane], listener: Listener) -> None:
     listener.close()
 
 
-def listen(
-    num_envs: int,
-    address: str,
-    max_wait: float | None = 0.1,
-    space: EntitySpace | None = None,
-    players: int = 1,
-) -> ListeningVectorEnv:
-    """Make a `ListeningVectorEnv`: the environment of `entitize train --listen`."""
-    return ListeningVectorEnv(address, num_envs, space, max_wait=max_wait, players=players)
-
-
 class Listener:
     """Accept connections, check their hello messages, and give each a free lane.
 
@@ -171,6 +168,7 @@ class Listener:
             )
         self._space, self._token, self._limits, self._strict = space, token, limits, strict
         self._problem: WorkerError | None = None  # an error that has ended a strict environment
+        self._refusals = Refusals(_log)
         self._most_connections = num_lanes + _WAITING
         self._declared = threading.Event()
         self._is_open = threading.Event()
@@ -295,9 +293,12 @@ class Listener:
                 connection.close(1008)
 
     def _fail(self, error: Exception) -> None:
-        """End the environment, if it is strict."""
+        """Log why a connection is closed; a strict environment ends with the error instead."""
+        if not self._strict:
+            self._refusals.log(error)
+            return
         with self._lock:
-            if self._strict and self._problem is None:
+            if self._problem is None:
                 self._problem = WorkerError(str(error))
                 if self._exchange is not None:
                     self._exchange.close(self._problem)
@@ -373,7 +374,7 @@ class Listener:
 
     def _receive(self, connection: ServerConnection, pace: Pace) -> dict[str, Any]:
         try:
-            text = connection.recv(self._limits.silence)
+            text = connection.recv(min(self._limits.silence, threading.TIMEOUT_MAX))
         except TimeoutError:
             raise ProtocolError(f"expected a message within {self._limits.silence:g} seconds") from None
         pace.count()

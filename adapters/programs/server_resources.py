@@ -1,9 +1,10 @@
-"""Help for a server beside its connections: an address, open files, a quiet log, a limit of messages."""
+"""Help for a server beside its connections: an address, open files, logs, a limit of messages."""
 
 from __future__ import annotations
 
 import ipaddress
 import logging
+import threading
 import time
 
 from .protocol import ProtocolError
@@ -82,3 +83,26 @@ class Pace:
         self._count += 1
         if self._count > self._per_second:
             raise ProtocolError(f"expected at most {self._per_second:g} messages per second, got more")
+
+
+_LAST = " (further reasons are not logged)"
+
+
+class Refusals:
+    """Logs why connections are closed: each reason once, at most `MOST`, as games may try for ever."""
+
+    MOST = 10
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log, self._lock = log, threading.Lock()
+        self._reasons: set[str] = set()
+
+    def log(self, error: Exception) -> None:
+        """Log a reason, which may quote what a game has sent."""
+        reason = "".join(letter if letter.isprintable() else "?" for letter in str(error)[:300])
+        with self._lock:
+            if reason in self._reasons or len(self._reasons) >= self.MOST:
+                return
+            self._reasons.add(reason)
+            is_last = len(self._reasons) == self.MOST
+        self._log.warning("closed the connection of a game: %s%s", reason, _LAST if is_last else "")

@@ -88,6 +88,17 @@ def check_schema(schema: Any) -> None:
         _check_type(f"action {name!r}: kind", _part(action, "kind", f"action {name!r}: "), str)
 
 
+#: Types as JSON's words for them.
+_WORDS: dict[type | UnionType, str] = {
+    dict: "an object",
+    list: "a list",
+    list | None: "a list",
+    bool: "a boolean",
+    str: "a text",
+    int: "a number",
+    float: "a number",
+    type(None): "null",
+}
 _PARTS: dict[str, type] = {"entities": dict, "actions": dict, "global_features": list, "hidden": bool}
 
 
@@ -99,21 +110,24 @@ def _part(given: dict[str, Any], part: str, where: str = "") -> Any:
 
 def _check_type(what: str, value: Any, expected: type | UnionType) -> None:
     if not isinstance(value, expected):
-        wanted = getattr(expected, "__name__", str(expected))
-        raise TypeError(f"spaces: {what}: expected {wanted}, got {type(value).__name__}")
+        wanted = _WORDS.get(expected, str(expected))
+        given = _WORDS.get(type(value), type(value).__name__)
+        raise TypeError(f"spaces: {what}: expected {wanted}, got {given}")
 
 
-def schema_difference(ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:
-    """The first difference between two schemas in words ("X here, Y there"); None: they are equal."""
+def schema_difference(
+    ours: dict[str, Any], theirs: dict[str, Any], words: str = "{ours} here, {theirs} there"
+) -> str | None:
+    """Return the first difference between two schemas in `words`; None: they are equal."""
     for part, noun in (("entities", "entity type"), ("actions", "action")):
         for name in [*ours[part], *(n for n in theirs[part] if n not in ours[part])]:
             if ours[part].get(name) != theirs[part].get(name):
                 here, there = (side[part].get(name, "absent") for side in (ours, theirs))
-                return f"{noun} {name!r}: {here} here, {there} there"
+                return f"{noun} {name!r}: {words.format(ours=here, theirs=there)}"
         if list(ours[part]) != list(theirs[part]):
-            return f"order of {part}: {list(ours[part])} here, {list(theirs[part])} there"
+            return f"order of {part}: {words.format(ours=list(ours[part]), theirs=list(theirs[part]))}"
     for part in ("global_features", "hidden", "frame"):
         here, there = ours.get(part), theirs.get(part)
         if here != there:
-            return f"{part}: {here} here, {there} there"
+            return f"{part}: {words.format(ours=here, theirs=there)}"
     return None

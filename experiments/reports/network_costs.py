@@ -11,7 +11,7 @@ import numpy as np
 from ...envs import EntityVectorEnv, sample_actions
 from ...policies.rogue_net import impala_cost
 from ..config import TrainConfig
-from ..environments import EnvConfig, make_whole_games, with_lanes
+from ..environments import LISTEN, EnvConfig, make_whole_games, with_lanes
 from ..errors import UserError
 from ..network_options import network_title
 from ..networks import make_policy
@@ -75,8 +75,10 @@ def network_cost(config: TrainConfig) -> dict[str, Any]:
     None where they are not about this network.
 
     Raises:
-        UserError: the environment or the network can't be made.
+        UserError: the environment or the network can't be made, or other programs must bring the games.
     """
+    if config.env.id == LISTEN:
+        raise UserError("the games are other programs, which would have to connect")
     with make_whole_games(with_lanes(config.env, 8), config.env) as venv:
         policy = make_policy(config, venv)
         entities = count_entities(venv)

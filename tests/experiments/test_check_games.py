@@ -127,13 +127,48 @@ def test_the_first_error_ends_the_check(
     assert all(fact in out for fact in facts), out
 
 
+TWO = {
+    **SPACES,
+    "actions": {**SPACES["actions"], "wait": {"kind": "GlobalCategorical", "choices": ["a", "b"]}},
+}
+
+
+def test_a_game_in_which_nobody_acts_fails(entitize: Run, address: str) -> None:
+    seen = []
+
+    def game() -> None:
+        with connected(address, TWO) as agent:
+            while True:
+                agent.act({"Cat": [[len(seen)]]}, {}, score=0)
+                seen.append(0)
+
+    code, out, err = checked(entitize, address, game, "--steps", 5)
+    assert (code, err) == (1, "") and "action move: never" in out and "ok" not in out.split()
+    assert all(fact in out for fact in ("'move', 'wait'", "50 steps")) and len(seen) == 50, out
+
+
+def test_an_action_that_never_has_an_actor_gets_a_note(entitize: Run, address: str) -> None:
+    seen = []
+
+    def game() -> None:
+        with connected(address, TWO) as agent:
+            while True:
+                acting = {"move": {"actors": [0]}} if len(seen) >= 12 else {}
+                agent.act({"Cat": [[len(seen)]]}, acting, score=0)
+                seen.append(0)
+
+    code, out, err = checked(entitize, address, game, "--steps", 5)
+    assert (code, err) == (0, "") and out.endswith("ok\n"), "an actor that is rare is waited for"
+    assert re.search(r"^note: .*12 steps.*'wait'", out, re.MULTILINE), out
+
+
 def test_it_is_an_environment_or_games(entitize: Run, address: str) -> None:
     for flags, fact in (
         ([], "--listen"),
         (["MineSweeper", "--listen", address], "both"),
         (["MineSweeper", "--token", "secret"], "--token"),
         (["--listen", "7000"], "HOST:PORT"),
-        (["--listen", address, "--kwargs", "player=2"], "player"),
+        (["--listen", address, "--kwargs", "player=2"], "'players'"),
     ):
         code, _, err = entitize("check", *flags)
         assert code == 2 and fact in err, err

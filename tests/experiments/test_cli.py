@@ -381,7 +381,7 @@ def test_flags_change_a_section_that_the_file_has(
     expected = RogueNetConfig(d_model=8, n_layer=1, fourier={"features": ["x", "y"], "wavelengths": [3, 0.5]})
     assert read_run_config(run).net == expected
     assert ez.load_policy(run).settings == expected
-    code, _, err = entitize("train", *words, "--net.fourier.features", "z")
+    code, _, err = entitize("train", *words, "--run", tmp_path / "other", "--net.fourier.features", "z")
     assert code == 2 and re.search(mentions("fourier", "'z'"), err)
 
 

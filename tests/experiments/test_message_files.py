@@ -109,6 +109,7 @@ STEP = {
     "chosen": {"move": {"labels": ["LEFT"]}},
 }
 OVER = {"type": "game_over", "score": 1}
+IDLE = {**STEP, "actions": {"move": {"actors": []}}}
 
 
 def written(path: Path, *given: Any) -> Path:
@@ -149,6 +150,9 @@ def test_what_is_not_over_is_truncated(tmp_path: Path, entitize: Run) -> None:
         ([HELLO, {**STEP, "chosen": {"move": {"choices": [0, 0]}}}], ["line 2", "move", 1, 2]),
         ([HELLO, {**STEP, "chosen": {"move": {"choices": "0"}}}], ["line 2", "move"]),
         ([HELLO, {**STEP, "chosen": {"move": {"actors": [1], "choices": [0]}}}], ["line 2", "move", 0, 1]),
+        ([HELLO, {**IDLE, "chosen": {"move": {"labels": ["UP", "UP"]}}}], ["line 2", "move", "UP"]),
+        ([HELLO, STEP, {**IDLE, "chosen": {"move": {"choices": [7, 8]}}}], ["line 3", "move", 7, 8]),
+        ([HELLO, STEP, {**IDLE, "chosen": {"move": {"actors": [0]}}}], ["line 3", "move", "actors"]),
         ([HELLO, STEP, {"type": "game_over", "score": "much"}], ["line 3", "score", "much"]),
         ([HELLO, STEP, {**OVER, "truncated": 1}], ["line 3", "truncated"]),
         ([HELLO, STEP, {**HELLO, "spaces": {**SPACES, "entities": {"Dog": ["x"]}}}], ["line 3", "Cat"]),
@@ -160,6 +164,13 @@ def test_a_line_that_cannot_be_used_is_named(
     code, _, err = entitize("record", written(tmp_path, *lines), "--out", tmp_path / "plays")
     assert code == 2 and all(str(fact) in err for fact in ["plays.jsonl", *facts]), err
     assert "Traceback" not in err
+
+
+def test_an_action_without_actors_has_empty_lists_or_is_left_out(entitize: Run, tmp_path: Path) -> None:
+    forms: list[Any] = [{}, {"move": {}}, {"move": {"actors": [], "choices": [], "labels": []}}]
+    given = [HELLO, STEP, *({**IDLE, "chosen": chosen} for chosen in forms), OVER]
+    code, out, err = entitize("record", written(tmp_path, *given), "--out", tmp_path / "plays")
+    assert code == 0 and "4 steps" in out, err
 
 
 def test_flags_of_agents_are_refused(entitize: Run, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import socket
@@ -27,6 +28,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 import websocket_games
+from facts import mentions
 from processes import started
 from waiting import PATIENCE
 from websocket_games import SPACE, client, free_address
@@ -250,7 +252,9 @@ def test_a_served_agent_decides_as_in_python_until_it_is_interrupted(
             chosen = [served.act(step, actions, score=0)["move"]["labels"][0] for step in steps]
         server.send_signal(signal.SIGINT)
         _, errors = server.communicate(timeout=PATIENCE)
-    assert (server.returncode, errors) == (130, "entitize: interrupted\n")
+    refusal, *last = errors.splitlines()
+    assert server.returncode == 130 and last == ["entitize: interrupted"]
+    assert re.search(mentions("token", "str"), refusal) and "another" not in refusal
     agent = ez.load_agent(folder, seed=3)
     mask = {"move": CategoricalMask(["cat"])}
     seen = [ez.Observation(step, actions=mask, ids={"Cat": ["cat"]}) for step in steps]

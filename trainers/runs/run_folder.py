@@ -33,6 +33,18 @@ class MetricsError(OSError):
     """Metrics can't be written into a run folder, for example because the disk is full."""
 
 
+#: The metrics of a run, and those of an archived one.
+_METRICS, _PACKED = "metrics.jsonl", "metrics.jsonl.gz"
+
+
+def contains_run(path: Path) -> bool:
+    """Return True if the folder `path` contains a run: checkpoints or metrics."""
+    # os.path takes names that can't exist, too.
+    if any(os.path.exists(path / name) for name in (_METRICS, _PACKED)):
+        return True
+    return os.path.isdir(path / "checkpoints") and bool(checkpoint_paths(path / "checkpoints"))
+
+
 class RunFolder:
     """The folder of one run: configuration, metrics, checkpoints, and the lock that `locked` takes.
 
@@ -98,12 +110,12 @@ class RunFolder:
 
     @property
     def metrics(self) -> Path:
-        return self.path / "metrics.jsonl"
+        return self.path / _METRICS
 
     @property
     def _packed(self) -> Path:
         """The metrics of an archived run."""
-        return self.path / "metrics.jsonl.gz"
+        return self.path / _PACKED
 
     def write_config(self, config: Mapping[str, Any], is_resumed: bool = False) -> None:
         """Write `config.yaml`.
@@ -193,7 +205,7 @@ class RunFolder:
         self._check_is_no_card()
         self._is_resumed = resume
         paths = checkpoint_paths(self.checkpoints)
-        if not resume and (paths or self.metrics.exists() or self._packed.exists()):
+        if not resume and contains_run(self.path):
             raise FileExistsError(f"{self.path} contains a run already: resume it or choose another folder")
         if resume and not paths:
             self._check_had_none()

@@ -76,6 +76,10 @@ def test_a_wrong_question_gets_an_error_and_the_game_can_go_on(message: Any, fac
         ("[" * 100_000, "JSON"),
         ("[]", "object"),
         ('{"type": "observe", "score": NaN}', "NaN"),
+        (
+            '{"type": "observe", "entities": {"NaN, \\"Infinity\\"": [[1, 2], [3, -Infinity]]}}',
+            "-Infinity at character 68, in ",
+        ),
         ({"type": "dance"}, "dance"),
         ({"type": "hello", "protocol": 1}, "hello"),
         ({"type": "game_over", "truncated": 3}, "truncated"),
@@ -112,7 +116,23 @@ def test_any_other_wrong_message_ends_the_connection(message: Any, fact: object)
             "choices",
         ),
         (declaring(globals=["time"]), "global_features"),
-        (declaring(entities=["Cat"]), "entities: expected"),
+        (declaring(entities=["Cat"]), "entities: expected an object, got a list"),
+        (
+            declaring(actions={"a": {"kind": "Continuous", "low": -1, "high": 1}}),
+            "'a': Continuous: low: expected a list of numbers, got -1",
+        ),
+        (
+            declaring(actions={"a": {"kind": "Continuous", "low": [-1], "high": "1"}}),
+            'high: expected a list of numbers, got "1"',
+        ),
+        (
+            declaring(actions={"a": {"kind": "Categorical", "choices": "LR"}}),
+            'choices: expected a list of names, got "LR"',
+        ),
+        (
+            declaring(actions={"a": {"kind": "MultiCategorical", "components": [["k"]]}}),
+            'components: expected a list of [name, choices], got [["k"]]',
+        ),
         (declaring(actions={"turn": {"choices": ["L"]}}), "'turn': kind"),
         (declaring(actions={"turn": {"kind": "Categorical", "choises": ["L"]}}), "'choices'"),
         (declaring(actions={"turn": {"kind": "Categorical", "choices": ["L", "L"]}}), "'turn': Categorical"),
@@ -152,6 +172,19 @@ def test_messages_are_bounded_in_size_number_and_errors() -> None:
             assert answer["fatal"] and "50" in answer["message"]
         with hello(trainer) as game:
             assert ask(game)["type"] == "act"
+
+
+def test_ten_reasons_of_closed_connections_are_logged_once_each(caplog: pytest.LogCaptureFixture) -> None:
+    with training() as trainer:
+        for number in (0, 0, *range(1, 13)):
+            with raw(trainer) as game:
+                assert ask(game, {"type": f"dance {number}\x9b"})["fatal"]
+        with hello(trainer) as game:
+            assert ask(game, {**OBSERVE, "extra": 1})["type"] == "error"
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 10 and "further" in lines[-1], lines
+    for number, line in enumerate(lines):
+        assert f"dance {number}?" in line, "a control character could change what a terminal shows"
 
 
 def test_a_token_is_asked_for_and_web_pages_of_others_are_refused() -> None:

@@ -119,3 +119,10 @@ def test_the_seed_of_a_clone_is_that_of_its_cloning(tmp_path: Path) -> None:
     ez.BehaviorCloning(net, dataset, config, tmp_path / "clone").train()
     write_report(tmp_path / "clone", tmp_path / "report")
     assert results(tmp_path / "report")["seed"] == "7"
+
+
+def test_the_report_of_a_run_of_games_that_connect_waits_for_none(tmp_path: Path) -> None:
+    env = {"id": "entitize.adapters.programs:listen", "kwargs": {"address": "127.0.0.1:0"}}
+    run = write_run(tmp_path / "run", {"env": env}, [{"step": 8, "charts/episodic_return": 4.5}])
+    write_report(run, run / "report")
+    assert float(results(run / "report")["last"]) == 4.5

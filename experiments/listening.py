@@ -1,0 +1,73 @@
+"""Runs of games that connect (`--listen`): their spaces, and a line where no game is there."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..envs.spaces.space_schema import space_from_schema
+from ..policies import METADATA, CheckpointError, checkpoint_paths, newest_checkpoint, read_metadata
+from ..policies.checkpoint import malformed_means
+from ..trainers import say
+from .config import TrainConfig
+from .environments import LISTEN
+from .errors import user_errors
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..adapters.programs import ListeningVectorEnv
+
+#: Seconds without a game after which training says so.
+ALONE = 5.0
+
+
+def stored_space(config: TrainConfig, path: Path) -> dict[str, Any]:
+    """Return the option `space` for environments of games that connect: that of the agent in `path`.
+
+    There is none (the first game declares it) for other environments, in a run without a checkpoint, and
+    where the network is that of another run (`init_from`), which may read fewer features than the games have.
+
+    Raises:
+        UserError: the checkpoint can't be read.
+    """
+    if config.env.id != LISTEN or config.init_from is not None:
+        return {}
+    folder = path / "checkpoints"
+    if not os.path.isfile(path / METADATA) and not (os.path.isdir(folder) and checkpoint_paths(folder)):
+        return {}
+    with user_errors(CheckpointError):
+        checkpoint = newest_checkpoint(path)
+        metadata = read_metadata(checkpoint)
+        with malformed_means(f"checkpoint {checkpoint} does not describe spaces"):
+            return {"space": space_from_schema(metadata["spaces"])}
+
+
+@contextmanager
+def saying_that_no_game_is_there(
+    venv: ListeningVectorEnv, console: Console, seconds: float = ALONE
+) -> Iterator[None]:
+    """Print a line each time that no game has been connected to `venv` for some seconds."""
+    has_ended = threading.Event()
+
+    def watch() -> None:
+        since, is_said = time.monotonic(), False
+        while not has_ended.wait(seconds / 10):
+            if venv.num_connected:
+                since, is_said = time.monotonic(), False
+            elif not is_said and time.monotonic() - since >= seconds:
+                say(console, f"no game is connected: waiting for one on ws://{venv.address}")
+                is_said = True
+
+    thread = threading.Thread(target=watch, name="no game", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        has_ended.set()
+        thread.join()
