@@ -74,9 +74,10 @@ def variant_table(games: Variants, baseline: str, case: str = "game") -> ReportT
         case: what a game is called in the heading.
     """
     rows = variant_rows(games, baseline)
+    window = next(run.window for variants in games.values() for runs in variants.values() for run in runs)
     notes = (
-        "Returns are means over the last 100 episodes of training, averaged over the last 0.5 million"
-        " steps; brackets go from the worst seed to the best.",
+        f"Returns are means over the last 100 episodes of training, averaged over the last"
+        f" {short_steps(window)} steps; brackets go from the worst seed to the best.",
         f"The difference to {baseline} is at the same number of steps: the most that all compared seeds have"
         f" reached. These are the finished seeds of a side if it has at least {LEAST_RUNS}, otherwise those"
         " that have reached half of the steps of its furthest. Their number is shown where it is not all."

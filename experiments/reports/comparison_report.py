@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from ..config_file import read_yaml
 from ..queue.training_jobs import RunRecord, flat_settings, flatten
 from .ablation_report import variant_table
 from .document import Document, ReportColumn, ReportTable, Row, Section, counted
-from .measured_runs import MeasuredRun, measure, origin_section
+from .measured_runs import WINDOW, MeasuredRun, measure, origin_section, rollout_size
 from .plots import curve_pictures, run_panel
 
 #: The settings of the network, which are read from the file: only Python may know its class.
@@ -31,7 +32,8 @@ def comparison_report(records: Sequence[RunRecord], folder: Path) -> Document:
     """
     settings = [_settings(record) for record in records]
     variants = _variants(records, settings)
-    runs = {name: [measure(records[index]) for index in indices] for name, indices in variants.items()}
+    measured = _with_window([measure(record) for record in records])
+    runs = {name: [measured[index] for index in indices] for name, indices in variants.items()}
     environments: dict[str, dict[str, list[MeasuredRun]]] = {}
     for name, own in runs.items():
         environments.setdefault(own[0].record.config.env.id, {})[name] = own
@@ -53,6 +55,13 @@ def comparison_report(records: Sequence[RunRecord], folder: Path) -> Document:
     ]
     lead = [f"{counted(len(records), 'run')}; {baseline} is what the others are compared with."]
     return Document(" and ".join(runs) if len(runs) < 3 else f"{len(runs)} variants", lead, sections)
+
+
+def _with_window(runs: Sequence[MeasuredRun]) -> list[MeasuredRun]:
+    """Let returns be means over the same steps: a tenth of the shortest run, at most as in other reports."""
+    shortest = min((run.steps for run in runs if run.has_returns), default=0)
+    window = min(WINDOW, max(shortest // 10, *map(rollout_size, runs)))
+    return [replace(run, window=window) for run in runs]
 
 
 def _settings(record: RunRecord) -> dict[str, Any]:

@@ -32,6 +32,7 @@ class MeasuredRun:
     steps: int  # environment steps of the last update in the metrics
     seconds: float  # spent in rollouts and updates until then
     problem: str | None = None  # why there are no metrics
+    window: int = WINDOW  # steps that its returns are averaged over
 
     @property
     def has_returns(self) -> bool:
@@ -39,7 +40,7 @@ class MeasuredRun:
 
     def reached(self, step: int) -> bool:
         """Return True if there is a return for this number of steps."""
-        within = (self.returns.steps > step - WINDOW) & (self.returns.steps <= step)
+        within = (self.returns.steps > step - self.window) & (self.returns.steps <= step)
         return self.steps >= step and bool(within.any())
 
     def return_at(self, step: int) -> float:
@@ -48,7 +49,7 @@ class MeasuredRun:
         Raises:
             ValueError: there is none.
         """
-        return self.returns.mean_before(step, WINDOW)
+        return self.returns.mean_before(step, self.window)
 
     def final(self) -> float:
         """Return the mean return over the last steps that are known.
