@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from threading import Timer
 from typing import Any, TypeAlias
 
 from rich.console import Console
@@ -28,9 +26,8 @@ from ..experiments import (
     parse,
     settings_of,
 )
-from ..experiments.environments import LISTEN
 from ..experiments.errors import user_errors
-from ..experiments.listening import stored_space
+from ..experiments.listening import saying_how_many_are_missing, stored_space
 from ..policies import ActingPolicy
 from ..trainers import (
     EpisodeResults,
@@ -43,9 +40,6 @@ from ..trainers import (
 )
 from ..trainers.self_play.games import games_of
 from .agent_flags import AgentFlags
-
-#: Seconds after which an evaluation says how many games it waits for.
-_SECONDS_TO_CONNECT = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +116,10 @@ def main(arguments: Sequence[str]) -> None:
                 num_envs = chosen.num_envs or config.env.num_envs
                 evaluation = replace(settings, num_envs=num_envs, episodes=max(num_envs, settings.episodes))
             env, levels = evaluation_env(config.env, evaluation, chosen.levels, {**chosen.kwargs, **setting})
-            with make_whole_games(env, config.env, **space) as venv, _telling_who_is_missing(env.id, venv):
+            with (
+                make_whole_games(env, config.env, **space) as venv,
+                saying_how_many_are_missing(env.id, venv),
+            ):
                 agents = chosen.agents(venv)
                 if chosen.against:
                     title = _title(config.env.id, {**chosen.kwargs, **setting})
@@ -136,31 +133,6 @@ def main(arguments: Sequence[str]) -> None:
     if not chosen.against:
         title = _title(config.env.id, chosen.kwargs)
         Console().print(results_table(title, "; ".join(dict.fromkeys(told)), rows))
-
-
-@contextmanager
-def _telling_who_is_missing(env_id: str, venv: EntityVectorEnv) -> Iterator[None]:
-    """Say after some seconds how many games have not connected: every lane's episodes are waited for."""
-    if env_id != LISTEN:
-        yield
-        return
-    from ..adapters.programs import ListeningVectorEnv
-
-    inner = venv.unwrapped
-    assert isinstance(inner, ListeningVectorEnv)
-
-    def tell() -> None:
-        if inner.num_connected < inner.num_envs:
-            counts = f"{inner.num_connected} of {inner.num_envs} lanes have a game"
-            say(Console(stderr=True), f"{counts}: connect more, or start again with --num-envs")
-
-    timer = Timer(_SECONDS_TO_CONNECT, tell)
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        timer.join()
 
 
 def _title(name: str, options: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Runs of games that connect (`--listen`): their spaces, and a line where no game is there."""
+"""Runs of games that connect (`--listen`): their spaces, and lines that say that games are missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..envs.spaces.space_schema import space_from_schema
+from rich.console import Console
+
+from ..envs import EntityVectorEnv, space_from_schema
 from ..policies import METADATA, CheckpointError, checkpoint_paths, newest_checkpoint, read_metadata
 from ..policies.checkpoint import malformed_means
 from ..trainers import say
@@ -19,11 +21,9 @@ from .environments import LISTEN
 from .errors import user_errors
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ..adapters.programs import ListeningVectorEnv
 
-#: Seconds without a game after which training says so.
+#: Seconds without a game, or with too few of them, after which a line says so.
 ALONE = 5.0
 
 
@@ -50,18 +50,22 @@ def stored_space(config: TrainConfig, path: Path) -> dict[str, Any]:
 
 @contextmanager
 def saying_that_no_game_is_there(
-    venv: ListeningVectorEnv, console: Console, seconds: float = ALONE
+    env_id: str, venv: object, console: Console, seconds: float = ALONE
 ) -> Iterator[None]:
     """Print a line each time that no game has been connected to `venv` for some seconds."""
+    games = _listening(env_id, venv)
+    if games is None:
+        yield
+        return
     has_ended = threading.Event()
 
     def watch() -> None:
         since, is_said = time.monotonic(), False
         while not has_ended.wait(seconds / 10):
-            if venv.num_connected:
+            if games.num_connected:
                 since, is_said = time.monotonic(), False
             elif not is_said and time.monotonic() - since >= seconds:
-                say(console, f"no game is connected: waiting for one on ws://{venv.address}")
+                say(console, f"no game is connected: waiting for one on ws://{games.address}")
                 is_said = True
 
     thread = threading.Thread(target=watch, name="no game", daemon=True)
@@ -71,3 +75,35 @@ def saying_that_no_game_is_there(
     finally:
         has_ended.set()
         thread.join()
+
+
+@contextmanager
+def saying_how_many_are_missing(env_id: str, venv: EntityVectorEnv) -> Iterator[None]:
+    """Say after some seconds how many games have not connected: every lane's episodes are waited for."""
+    games = _listening(env_id, venv.unwrapped)
+    if games is None:
+        yield
+        return
+
+    def tell() -> None:
+        if games.num_connected < games.num_envs:
+            counts = f"{games.num_connected} of {games.num_envs} lanes have a game"
+            say(Console(stderr=True), f"{counts}: connect more, or start again with --num-envs")
+
+    timer = threading.Timer(ALONE, tell)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+
+
+def _listening(env_id: str, venv: object) -> ListeningVectorEnv | None:
+    """Return `venv` if games connect to it, else None."""
+    if env_id != LISTEN:
+        return None
+    from ..adapters.programs import ListeningVectorEnv
+
+    assert isinstance(venv, ListeningVectorEnv)
+    return venv

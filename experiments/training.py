@@ -41,7 +41,7 @@ from .actors import Actors, check_ray_actors, ray_rollouts
 from .background_evaluation import BackgroundEvaluation
 from .config import TrainConfig
 from .config_file import to_yaml
-from .environments import LISTEN, EnvConfig, make_environments, with_lanes
+from .environments import EnvConfig, make_environments, with_lanes
 from .error_place import where_raised
 from .errors import UserError, user_errors
 from .listening import saying_that_no_game_is_there, stored_space
@@ -79,7 +79,7 @@ def train(
         console = (console or Console()) if ranks.is_first else Console(quiet=True)
         with (
             _environments(config, run, given, ranks, actors) as (venv, policy, config),
-            _waiting(config.env, venv, console),
+            saying_that_no_game_is_there(config.env.id, venv, console),
             _locked(run, ranks, config.track) as folder,
         ):
             trainer = _open(config, run, folder, venv, policy, resume)
@@ -111,25 +111,12 @@ def _evaluated(
 ) -> Iterator[Callable[[], Mapping[str, float]]]:
     """Evaluate checkpoints beside the training, where `eval.every` says so; give the latest result."""
     if config.eval.every is None or folder is None:
-        yield dict
+        yield dict  # no results
         return
     evaluation = BackgroundEvaluation(folder, config, trainer.step, console, stop)
     trainer.callbacks.append(evaluation)
     with evaluation.running():
         yield lambda: evaluation.latest
-
-
-@contextmanager
-def _waiting(env: EnvConfig, venv: object, console: Console) -> Iterator[None]:
-    """Say where training waits because no game is connected."""
-    if env.id != LISTEN:
-        yield
-        return
-    from ..adapters.programs import ListeningVectorEnv
-
-    assert isinstance(venv, ListeningVectorEnv)
-    with saying_that_no_game_is_there(venv, console):
-        yield
 
 
 def _share(env: EnvConfig, num_ranks: int) -> EnvConfig:

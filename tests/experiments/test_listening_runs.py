@@ -20,6 +20,7 @@ import pytest
 from entitize.adapters.programs import ListeningVectorEnv, listen
 from entitize.cli import main
 from entitize.experiments import read_run_config, saying_that_no_game_is_there, stored_space
+from entitize.experiments.environments import LISTEN
 from entitize.trainers import checkpoint_paths
 from rich.console import Console
 from websockets.exceptions import ConnectionClosed
@@ -145,7 +146,7 @@ def test_it_is_said_each_time_that_no_game_is_connected() -> None:
 
     with (
         ListeningVectorEnv("127.0.0.1:0", 1, SPACE) as venv,
-        saying_that_no_game_is_there(venv, Console(file=output), 0.1),
+        saying_that_no_game_is_there(LISTEN, venv, Console(file=output), 0.1),
     ):
         wait_until(lambda: count() == 1)
         with client.Agent.connect(f"ws://{venv.address}"):
