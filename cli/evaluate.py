@@ -31,6 +31,7 @@ from ..experiments.listening import saying_how_many_are_missing, stored_space
 from ..policies import ActingPolicy
 from ..trainers import (
     EpisodeResults,
+    Interval,
     MatchResults,
     RunLockedError,
     evaluate,
@@ -66,6 +67,10 @@ class EvalArguments(AgentFlags):
     vary: Series = field(default_factory=dict)
     """Options to play under several values of, a line for each: nrobots=1,2,4. Several vary together.
     Default: as the run's configuration says."""
+    by: str | None = None
+    """Also a line for each value that the info of an episode's last step has under this name, such as
+    level_seed or outcome; of many values the lowest and highest returns. The interval of all episodes then
+    draws whole values."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -127,12 +132,13 @@ def main(arguments: Sequence[str]) -> None:
                     caption = f"{title}, {levels}: share of {settings.episodes} games won, draws count half"
                     say(Console(), f"{caption}\n{results}")
                 else:
-                    judged = judge(agents, venv, settings)
-                    rows += [(name, setting, result) for name, result in judged.items()]
+                    judged = judge(agents, venv, settings, chosen.by)
+                    for name, result in judged.items():
+                        rows += _split_rows((name, setting, result), chosen.by)
             told.append(levels)
     if not chosen.against:
         title = _title(config.env.id, chosen.kwargs)
-        Console().print(results_table(title, "; ".join(dict.fromkeys(told)), rows))
+        Console().print(results_table(title, "; ".join(dict.fromkeys(told)), rows, chosen.by))
 
 
 def _title(name: str, options: Mapping[str, Any]) -> str:
@@ -151,11 +157,12 @@ def _name(path: Path) -> str:
 
 
 def judge(
-    agents: Mapping[str, ActingPolicy], venv: EntityVectorEnv, settings: EvalConfig
+    agents: Mapping[str, ActingPolicy], venv: EntityVectorEnv, settings: EvalConfig, by: str | None = None
 ) -> dict[str, EpisodeResults]:
-    """Every agent's episodes, all from the same seed."""
+    """Every agent's episodes, all from the same seed, with the infos under the key `by`."""
+    keywords = () if by is None else (by,)
     return {
-        name: evaluate(actor, venv, settings.episodes, settings.deterministic, settings.seed)
+        name: evaluate(actor, venv, settings.episodes, settings.deterministic, settings.seed, keywords)
         for name, actor in agents.items()
     }
 
@@ -181,20 +188,57 @@ def _play_matches(
 TableRow: TypeAlias = tuple[str, Mapping[str, Any], EpisodeResults]
 
 
-def results_table(title: str, caption: str, rows: Sequence[TableRow]) -> Table:
-    """One line per agent and setting: mean return, its interval, episodes and their mean length."""
+#: Lines of values of an info, of which half have the lowest returns and half the highest.
+_MOST_VALUES = 20
+#: In the column of such values: all episodes.
+_ALL = "all"
+
+
+def _split_rows(row: TableRow, by: str | None) -> list[TableRow]:
+    """Return the row of all episodes, and those of the values of their infos under the key `by`."""
+    name, setting, result = row
+    if by is None or by not in result.infos:
+        return [row]
+    parts = list(result.split(by).items())
+    if len(parts) > _MOST_VALUES:
+        parts.sort(key=lambda part: part[1].returns.mean())
+        parts = parts[: _MOST_VALUES // 2] + parts[-_MOST_VALUES // 2 :]
+    return [
+        (name, {**setting, by: _ALL}, result),
+        *((name, {**setting, by: value}, part) for value, part in parts),
+    ]
+
+
+def results_table(title: str, caption: str, rows: Sequence[TableRow], by: str | None = None) -> Table:
+    """One line per agent and setting: mean return, its interval, episodes and their mean length.
+
+    With their success rate, if episodes have one. The interval of all episodes draws whole values of `by`.
+    """
     table = Table(title=escape(title), caption=escape(caption), min_width=len(caption) + 2)
     table.add_column("agent")
-    for heading in (*rows[0][1], "return", "95 % interval", "episodes", "steps"):
-        table.add_column(heading, justify="right")
+    has_success = any(result.success_rate for _, _, result in rows)
+    num_cells = 0 if not has_success else 2 if by is None else 1  # on 80 columns there is room for no more
+    success = ("success", "95 %")[:num_cells]
+    options = dict.fromkeys(name for _, setting, _ in rows for name in setting)
+    for heading in (*options, "return", "95 % interval", *success, "episodes", "steps"):
+        is_interval = "95 %" in heading
+        width = None if is_interval else len(heading)
+        table.add_column(escape(heading), justify="right", no_wrap=is_interval, min_width=width)
     for name, setting, result in rows:
-        interval = result.interval()
+        interval = result.interval(by=by if by and setting.get(by) == _ALL else None)
         table.add_row(
             escape(name),
-            *(escape(str(value)) for value in setting.values()),
-            f"{interval.mean:.2f}",
-            interval.bounds(" … ") or "–",
+            *(escape(str(setting.get(option, _ALL))) for option in options),
+            *_cells(interval),
+            *_cells(result.success_rate)[:num_cells],
             str(len(result.returns)),
             f"{result.lengths.mean():.0f}",
         )
     return table
+
+
+def _cells(interval: Interval | None) -> tuple[str, str]:
+    """Return a mean and its bounds as they stand in a table."""
+    if interval is None:
+        return "–", "–"
+    return f"{interval.mean:.2f}", interval.bounds(" … ") or "–"

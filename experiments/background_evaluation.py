@@ -282,6 +282,7 @@ def evaluate_checkpoint(run: Path, checkpoint: Path) -> tuple[dict[str, float], 
         **({} if math.isnan(interval.low) else bounds),  # a single episode or game has none
         "eval/episodic_length": float(played.lengths.mean()),
         "eval/episodes": float(len(played.returns)),
+        **({} if played.success_rate is None else {"eval/success_rate": played.success_rate.mean}),
     }
     return metrics, plain((env, episodes, deterministic, seed))
 

@@ -158,11 +158,12 @@ class Collector:
             self.episodes.forget_running(rollout.renewed)
             if self.reward_normalizer is not None:
                 self.reward_normalizer.forget_running(rollout.renewed)
-        parts = zip(*self.ranks.gather((rollout.rewards, rollout.ended, rollout.active)), strict=True)
-        rewards, ended, active = (np.concatenate(part, 1) for part in parts)  # each (T, W)
+        own = rollout.rewards, rollout.ended, rollout.active, rollout.successes
+        parts = zip(*self.ranks.gather(own), strict=True)
+        rewards, ended, active, successes = (np.concatenate(part, 1) for part in parts)  # each (T, W)
         is_partial = not active.all()
         for t in range(len(rewards)):
-            self.episodes.record(rewards[t], ended[t], active[t] if is_partial else None)
+            self.episodes.record(rewards[t], ended[t], active[t] if is_partial else None, successes[t])
         self.rows = rows_of_rank(active, self.lanes) if self.ranks.size > 1 else None
         if self.reward_normalizer is None:
             return rollout.rewards

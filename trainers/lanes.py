@@ -5,6 +5,7 @@ Shape alphabet: E environments (lanes).
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -70,12 +71,20 @@ class EpisodeStatistics:
         self.running_lengths = np.zeros(num_envs, np.int64)  # (E,)
         self.num_envs = num_envs
         self.finished = 0
-        self._recent: deque[tuple[float, int]] = deque(maxlen=self.WINDOW)
+        self._recent: deque[tuple[float, int, float]] = deque(maxlen=self.WINDOW)  # with the success
 
     def record(
-        self, rewards: NDArray[Any], ended: NDArray[np.bool_], active: NDArray[np.bool_] | None = None
+        self,
+        rewards: NDArray[Any],
+        ended: NDArray[np.bool_],
+        active: NDArray[np.bool_] | None = None,
+        successes: NDArray[np.floating] | None = None,
     ) -> list[tuple[int, float, int]]:
-        """Take in a step's rewards (E,) and ends (E,), and which environments were active (None: all).
+        """Take in a step's rewards (E,) and ends (E,).
+
+        Args:
+            active: which environments were active (E,); None: all.
+            successes: of the episodes that ended (E,), NaN without an answer, see `ended_successes`.
 
         Returns:
             (environment, return, length) of each episode that ended.
@@ -85,7 +94,9 @@ class EpisodeStatistics:
         done = list(zip(lanes.tolist(), self.running_returns[lanes].tolist(), lengths.tolist(), strict=True))
         self.running_returns[ended] = 0
         self.finished += len(done)
-        self._recent.extend((episode_return, length) for _, episode_return, length in done[-self.WINDOW :])
+        for lane, episode_return, length in done[-self.WINDOW :]:
+            success = math.nan if successes is None else float(successes[lane])
+            self._recent.append((episode_return, length, success))
         return done
 
     def forget_running(self, lanes: NDArray[np.bool_] | None = None) -> None:
@@ -97,17 +108,19 @@ class EpisodeStatistics:
     def summary(self) -> dict[str, float]:
         """Means over the last `WINDOW` episodes, under CleanRL's names, and the spread of their returns.
 
-        Empty before the first episode ends.
+        Empty before the first episode ends. The success rate is that of the episodes that report one.
         """
         if not self._recent:
             return {}
-        returns, lengths = zip(*self._recent, strict=True)
+        returns, lengths, successes = map(np.array, zip(*self._recent, strict=True))
+        reported = successes[~np.isnan(successes)]
         return {
             "charts/episodic_return": float(np.mean(returns)),
             "charts/episodic_return_std": float(np.std(returns)),
             "charts/episodic_return_min": float(min(returns)),
             "charts/episodic_return_max": float(max(returns)),
             "charts/episodic_length": float(np.mean(lengths)),
+            **({"charts/success_rate": float(np.mean(reported))} if len(reported) else {}),
         }
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -116,8 +129,9 @@ class EpisodeStatistics:
             "running_returns": self.running_returns,
             "running_lengths": self.running_lengths,
             "finished": np.array([self.finished]),
-            "recent_returns": np.array([r for r, _ in self._recent], np.float64),
-            "recent_lengths": np.array([n for _, n in self._recent], np.int64),
+            "recent_returns": np.array([r for r, _, _ in self._recent], np.float64),
+            "recent_lengths": np.array([n for _, n, _ in self._recent], np.int64),
+            "recent_successes": np.array([s for _, _, s in self._recent], np.float64),
         }
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
@@ -126,5 +140,5 @@ class EpisodeStatistics:
             self.running_returns[:] = state["running_returns"]
             self.running_lengths[:] = state["running_lengths"]
         self.finished = int(state["finished"][0])
-        recent = zip(state["recent_returns"].tolist(), state["recent_lengths"].tolist(), strict=True)
-        self._recent = deque(recent, maxlen=self.WINDOW)
+        columns = (state[f"recent_{name}"].tolist() for name in ("returns", "lengths", "successes"))
+        self._recent = deque(zip(*columns, strict=True), maxlen=self.WINDOW)

@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from ..envs import EntityBatch, EntityVectorEnv, no_actions
+from ..envs.vector.infos import ended_successes
 from ..policies import ActingPolicy, ActResult
 from .advantages import ValueEstimator, final_values, next_values
 from .lanes import Shown
@@ -98,7 +99,8 @@ class Player:
             check_lanes("reward", rewards)
             bootstraps = final_values(self.policy, buffer.last_values, terminated, truncated, info)
             clock.lap("inference")
-            buffer.record(rewards, terminated, truncated, bootstraps)
+            successes = ended_successes(info, terminated | truncated)
+            buffer.record(rewards, terminated, truncated, bootstraps, successes)
             clock.lap("storage")
             shown = Shown.of(after, info)
         bootstraps = next_values(self.policy, buffer.last_values, shown)

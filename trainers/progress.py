@@ -178,6 +178,7 @@ class TrainingProgress:
         """One line: where training is after `seconds`."""
         eta = f"ETA {clock_time(self._remaining(step, seconds))}"
         episodic_return = metrics.get("charts/episodic_return")
+        success = metrics.get("charts/success_rate")
         evaluated = metrics.get("eval/episodic_return")
         entropy = metrics.get("losses/entropy")  # none where all environments were inactive
         parts = [
@@ -185,6 +186,7 @@ class TrainingProgress:
             f"{metrics['charts/SPS']:,.0f} samples/s",
             "return -" if episodic_return is None else f"return {episodic_return:.2f}",
             "entropy -" if entropy is None else f"entropy {entropy:.3f}",
+            *([] if success is None else [f"success {success:.0%}"]),
             *([] if evaluated is None else [f"evaluated {evaluated:.2f}"]),
         ]
         parts = [eta, *parts] if eta_first else [*parts, eta]

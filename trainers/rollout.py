@@ -141,6 +141,7 @@ class Rollout:
     terminated: NDArray[np.bool_]  # (T, E)
     truncated: NDArray[np.bool_]  # (T, E)
     active: NDArray[np.bool_]  # (T, E), false where an environment was inactive
+    successes: NDArray[np.float32]  # (T, E), see `ended_successes`
     next_values: NDArray[np.float32]  # (E,), the values of the observations after the last step
     #: (E,), true where an environment was made anew, and its running episode lost; None: nowhere
     renewed: NDArray[np.bool_] | None = None
@@ -224,6 +225,7 @@ class Rollout:
             terminated=beside([part.terminated for part in parts]),
             truncated=beside([part.truncated for part in parts]),
             active=beside([part.active for part in parts]),
+            successes=beside([part.successes for part in parts]),
             next_values=beside([part.next_values for part in parts]),
             renewed=beside(renewed) if any(part.renewed is not None for part in parts) else None,
         )
@@ -244,6 +246,7 @@ class RolloutBuffer:
         self.terminated = np.zeros(shape, bool)
         self.truncated = np.zeros(shape, bool)
         self.active = np.ones(shape, bool)  # false where an environment was inactive
+        self.successes = np.full(shape, np.nan, np.float32)
         self.last_values = np.zeros(num_envs, np.float32)  # (E,), each at its last active step; 0 before one
         self._acted = self._ended = 0
 
@@ -254,6 +257,7 @@ class RolloutBuffer:
             buffer.clear()
         self._acted = self._ended = 0
         self.active[:] = True
+        self.successes[:] = np.nan
         self.last_values = np.zeros_like(self.last_values)
 
     def append(self, batch: EntityBatch, acted: ActResult, active: NDArray[np.bool_] | None = None) -> None:
@@ -284,11 +288,17 @@ class RolloutBuffer:
         terminated: NDArray[np.bool_],
         truncated: NDArray[np.bool_],
         final_values: NDArray[np.float32],
+        successes: NDArray[np.float32] | None = None,
     ) -> None:
-        """Store the results of the step, each (E,); see `generalized_advantages` for `final_values`."""
+        """Store the results of the step, each (E,).
+
+        See `generalized_advantages` for `final_values`, and `ended_successes`.
+        """
         t = self._ended
         self.rewards[t], self.final_values[t] = rewards, final_values
         self.terminated[t], self.truncated[t] = terminated, truncated
+        if successes is not None:
+            self.successes[t] = successes
         self._ended += 1
 
     def rollout(self, next_values: NDArray[np.float32]) -> Rollout:
@@ -303,5 +313,6 @@ class RolloutBuffer:
             self.terminated,
             self.truncated,
             self.active,
+            self.successes,
             next_values,
         )

@@ -175,11 +175,16 @@ class ProcgenEngine:
         rewards, seen, first = self.env.observe()
         return rewards, seen["rgb"], first
 
-    def levels(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """The level that each lane is in, and whether its last step completed the one before, (num_envs,)."""
+    def levels(self) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
+        """The level of each lane, whether its last step completed the one before, and that one.
+
+        All (num_envs,).
+        """
         infos = self.env.get_info()
-        seeds = np.array([info["level_seed"] for info in infos], np.int64)
-        return seeds, np.array([info["prev_level_complete"] != 0 for info in infos])
+        seeds, before = (
+            np.array([info[name] for info in infos], np.int64) for name in ("level_seed", "prev_level_seed")
+        )
+        return seeds, np.array([info["prev_level_complete"] != 0 for info in infos]), before
 
     def frames(self) -> tuple[NDArray[np.uint8], ...]:
         """A picture of each lane (512, 512, 3)."""

@@ -53,7 +53,8 @@ class ProcgenVectorEnv(EntityVectorEnv):
     counts as truncated; bootstrap from the value of the last observation before the end.
 
     `info` holds for every lane `level_seed` int64, the level it is in, and `level_complete` bool, whether the
-    level before was completed by this step.
+    level before was completed by this step. Where an episode ended, `info["final_info"]` has the level that
+    it was in.
 
     Args:
         game: one of the 16.
@@ -169,13 +170,15 @@ class ProcgenVectorEnv(EntityVectorEnv):
             self._times, self._limits = states["cur_time"], states["timeout"]
         if not self._pixels:
             seeds, complete = states["current_level_seed"].astype(np.int64), states["level_complete"] != 0
-            info = {"level_seed": seeds, "level_complete": complete}
-            return states.batch, states["reward"].astype(np.float32), states["done"] != 0, info
+            before = states["prev_level_seed"].astype(np.int64)
+            done = states["done"] != 0
+            info = _info(seeds, complete, before, None if starts else done)
+            return states.batch, states["reward"].astype(np.float32), done, info
         rewards, frames, first = engine.observe()
-        seeds, complete = engine.levels()
+        seeds, complete, before = engine.levels()
         if not starts:
             self._times = np.where(first | complete, 0, self._times + 1)
-        return _frame_batch(frames), rewards, first, {"level_seed": seeds, "level_complete": complete}
+        return _frame_batch(frames), rewards, first, _info(seeds, complete, before, None if starts else first)
 
     def _render(self) -> tuple[NDArray[np.uint8], ...]:
         """A picture (512, 512, 3) of each lane."""
@@ -228,6 +231,20 @@ class ProcgenVectorEnv(EntityVectorEnv):
             render,
             self._pixels,
         )
+
+
+def _info(
+    seeds: NDArray[np.int64],
+    complete: NDArray[np.bool_],
+    before: NDArray[np.int64],
+    ended: NDArray[np.bool_] | None,
+) -> dict[str, Any]:
+    """Return the info of lanes in the levels `seeds` (num_envs,), of which some have `ended` one `before`."""
+    info: dict[str, Any] = {"level_seed": seeds, "level_complete": complete}
+    if ended is not None and ended.any():
+        info["final_info"] = {"level_seed": before, "level_complete": complete}
+        info["_final_info"] = ended.copy()
+    return info
 
 
 def _frame_batch(frames: NDArray[np.uint8]) -> EntityBatch:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+#: The key of infos under which the last step of an episode says whether it was a success.
+SUCCESS = "is_success"
 
 
 def merge_infos(infos: Mapping[int, Mapping[str, Any]], num_envs: int) -> dict[str, Any]:
@@ -120,6 +124,46 @@ def lane_values(value: Any, num_envs: int) -> Sequence[Any] | NDArray[Any]:
     if isinstance(value, (list, tuple)) and len(value) == num_envs:
         return value
     return [value] * num_envs
+
+
+def ended_values(info: Mapping[str, Any], key: str, lanes: Sequence[int], num_envs: int) -> list[Any]:
+    """Return the values of `key` in the infos of the last step of the episodes that ended in `lanes`.
+
+    They are in `final_info`, if the lane has one, as `info` then is that of the next episode's reset; else in
+    `info`. None where a lane has no such value.
+    """
+    finals = info.get("final_info", {})
+    has_final = info.get("_final_info", np.full(num_envs, "final_info" in info))
+    columns = [
+        (lane_values(source[key], num_envs), source.get(f"_{key}")) if key in source else None
+        for source in (info, finals)
+    ]
+    found: list[Any] = []
+    for lane in lanes:
+        column = columns[bool(has_final[lane])]
+        is_given = column is not None and (column[1] is None or column[1][lane])
+        found.append(column[0][lane] if column is not None and is_given else None)
+    return found
+
+
+def ended_successes(info: Mapping[str, Any], ended: NDArray[np.bool_]) -> NDArray[np.float32] | None:
+    """Return whether the episodes that `ended` (E,) were successes: 0 to 1, NaN without an answer, (E,).
+
+    That is `is_success` of the last step's info, as Gymnasium-Robotics and Stable-Baselines3 call it; None
+    where no episode that ended has a number or a bool there.
+    """
+    if SUCCESS not in info and SUCCESS not in info.get("final_info", {}):
+        return None
+    successes = np.full(len(ended), np.nan, np.float32)
+    lanes = np.flatnonzero(ended).tolist()
+    for lane, value in zip(lanes, ended_values(info, SUCCESS, lanes, len(ended)), strict=True):
+        successes[lane] = success_of(value)
+    return None if np.isnan(successes).all() else successes
+
+
+def success_of(value: Any) -> float:
+    """Return an `is_success` of infos as a number; NaN where it is neither a number nor a bool."""
+    return float(value) if isinstance(value, bool | int | float | np.bool_ | np.number) else math.nan
 
 
 def is_lane_mask(key: Any, info: Mapping[Any, Any]) -> bool:

@@ -104,7 +104,10 @@ class OneLaneEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
             self._window.close()
 
 
+_FINAL = ("final_obs", "final_info")
+
+
 def _info(infos: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the info of the only lane, without the final observation, which is the step's."""
-    named = {name: values for name, values in infos.items() if name not in ("final_obs", "_final_obs")}
+    """Return the info of the only lane, without the final observation and info, which are the step's."""
+    named = {name: values for name, values in infos.items() if name.removeprefix("_") not in _FINAL}
     return lane_infos(named, 1)[0]

@@ -40,13 +40,18 @@ def play(venv, seed, num_steps, rng_seed=0):
     return results
 
 
+def columns(info):
+    final = info.get("final_info", {})
+    return np.array([*(column for name, column in info.items() if name != "final_info"), *final.values()])
+
+
 def assert_same_run(one, other):
     for (batch, *numbers), (other_batch, *other_numbers) in zip(one, other, strict=True):
         assert_same_batch(batch, other_batch)
         for a, b in zip(numbers, other_numbers, strict=True):
             if isinstance(a, dict):
                 assert a.keys() == b.keys()
-                a, b = np.array(list(a.values())), np.array(list(b.values()))
+                a, b = columns(a), columns(b)
             np.testing.assert_array_equal(a, b)
 
 
@@ -55,6 +60,31 @@ def test_the_same_seed_and_actions_give_identical_runs(game):
         first = play(venv, 9, 60)
         assert_same_run(first, play(other, None, 60))  # the seed of the constructor
         assert_same_run(first, play(venv, 9, 60))  # after steps, in the same environment
+
+
+@pytest.mark.parametrize("options", [{}, {"features": "pixels"}, {"use_sequential_levels": True}])
+def test_final_infos_name_the_level_that_ended(options):
+    with ez.procgen.make_vec("bossfight", 4, num_levels=3, **options) as venv:
+        (_, info), *steps = play(venv, 1, 150)
+        assert "final_info" not in info
+        count, level = 0, info["level_seed"]
+        for _, _, terminated, truncated, info in steps:
+            ended = terminated | truncated
+            count += ended.sum()
+            assert ("final_info" in info) == ended.any()
+            if ended.any():
+                assert (info["_final_info"] == ended).all()
+                assert (info["final_info"]["level_seed"] == level)[ended].all()
+                assert (info["final_info"]["level_complete"] == info["level_complete"])[ended].all()
+            level = info["level_seed"]
+        assert count > 5
+
+
+def test_results_of_each_level():
+    with ez.procgen.make_vec("bossfight", 4, num_levels=3) as venv:
+        random = ez.evaluation.RandomActor(venv.single_action_space)
+        results = ez.evaluate(random, venv, 16, info_keywords=["level_seed"])
+    assert set(results.split("level_seed")) == {0, 1, 2}
 
 
 def test_a_copy_goes_on_by_itself_from_the_same_state():
@@ -374,8 +404,8 @@ def test_each_worker_has_an_engine_that_is_seeded_by_its_first_lane():
         batch, info = envs.reset()
         for choices in np.random.default_rng(0).integers(0, 15, (30, 3)):
             assert_same_batch(batch, concatenate_batches([result[0] for result in results]))
-            for key, value in info.items():
-                assert value.tolist() == [one for result in results for one in result[-1][key]]
+            for key in ("level_seed", "level_complete"):
+                assert info[key].tolist() == [one for result in results for one in result[-1][key]]
             batch, *_, info = envs.step(acts(choices))
             results = [part.step(acts(c)) for part, c in zip(parts, np.split(choices, [1]), strict=True)]
     for part in parts:

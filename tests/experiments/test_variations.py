@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from entitize.experiments import ConfigError, EvalConfig, TrainConfig, read_config, settings_of, to_yaml
 
-from facts import mentions, raises
+from facts import mentions, raises, warns
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -78,6 +79,62 @@ def test_what_is_varied_counts_over_fixed_options(entitize: Run, trained: Path) 
     code, out, _ = entitize("eval", trained, *words, "--levels", "training")
     assert code == 0
     assert [float(steps) for steps in re.findall(r"│ +3 │ +(\d+) │", out)] == [1, 2]
+
+
+#: Level n returns n; those below 3 are successes.
+LEVELS = """
+import entitize as ez
+import numpy as np
+
+
+class Levels(ez.EntityEnv):
+    action_space = ez.EntityActionSpace({"Go": ez.Categorical(2)})
+    observation_space = ez.EntitySpace({"Unit": ["x"]}, action_space)
+
+    def __init__(self, levels=4):
+        self.levels = levels
+
+    def _reset(self, options):
+        self.level = int(self.np_random.integers(self.levels))
+        return self.observed(), {"level": -1}
+
+    def _step(self, actions):
+        info = {"level": self.level, "is_success": self.level < 3}
+        return self.observed(), float(self.level), True, False, info
+
+    def observed(self):
+        return ez.Observation({"Unit": np.ones((1, 1))}, actions={"Go": ez.actions.CategoricalMask()})
+"""
+
+
+def test_results_by_what_infos_say(entitize: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "levels_game.py").write_text(LEVELS)
+    monkeypatch.syspath_prepend(tmp_path)
+    run = tmp_path / "run"
+    small = ("--env.num-envs", 2, "--ppo.num-steps", 4, "--ppo.total-timesteps", 16, "--net.d-model", 8)
+    assert entitize("train", "--env.id", "levels_game:Levels", "--run", run, *small)[0] == 0
+    code, out, _ = entitize("eval", run, "--by", "level", "--episodes", 40)
+    assert code == 0
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in out.splitlines() if "│" in line]
+    (_, level, mean, bounds, success, episodes, steps), *parts = rows
+    assert (level, episodes, steps) == ("all", "40", "1") and "…" in bounds
+    counts = [int(part[5]) for part in parts]
+    assert [part[1] for part in parts] == ["0", "1", "2", "3"] and sum(counts) == 40
+    assert [float(part[2]) for part in parts] == [0, 1, 2, 3]
+    assert [float(part[4]) for part in parts] == [1, 1, 1, 0]
+    assert float(mean) == pytest.approx(np.dot(counts, range(4)) / 40, abs=0.006)
+    assert float(success) == pytest.approx(1 - counts[3] / 40, abs=0.006)
+    code, out, _ = entitize("eval", run, "--episodes", 40)
+    ((_, *alone),) = [
+        [cell.strip() for cell in line.split("│")[1:-1]] for line in out.splitlines() if "│" in line
+    ]
+    assert (alone[0], alone[2]) == (mean, success) and "…" in alone[1] and "…" in alone[3]
+    code, out, _ = entitize("eval", run, "--by", "level", "--episodes", 400, "--kwargs", "levels=60")
+    levels = [line.split("│")[2].strip() for line in out.splitlines() if "│" in line]
+    assert code == 0 and levels == ["all", *map(str, range(10)), *map(str, range(50, 60))]
+    with warns(UserWarning, "'levle'"):
+        code, out, _ = entitize("eval", run, "--by", "levle", "--episodes", 4)
+    assert code == 0 and out.count(" 4 │") == 1
 
 
 @pytest.mark.parametrize(

@@ -389,7 +389,7 @@ def of_lanes(rollout: Rollout, lanes: slice) -> Rollout:
     """Return what an actor that has these lanes would have played."""
     every = np.arange(rollout.active.shape[1])
     rows = np.flatnonzero(np.isin(np.nonzero(rollout.active)[1], every[lanes]))
-    by_step = ("values", "rewards", "final_values", "terminated", "truncated", "active")
+    by_step = ("values", "rewards", "final_values", "terminated", "truncated", "active", "successes")
     return Rollout(
         rollout.observations.gather(rows),
         {name: chosen.gather(rows) for name, chosen in rollout.actions.items()} if len(rows) else {},
@@ -410,7 +410,8 @@ def test_rollouts_with_inactive_lanes_are_joined_as_one_process_plays_them(
     joined = Rollout.of_neighbours(parts)
     assert joined.observations.equals(whole.observations) and joined.renewed is None
     assert joined.actions == whole.actions and joined.log_probs == whole.log_probs
-    for name in ("values", "rewards", "final_values", "terminated", "truncated", "active", "next_values"):
+    kinds = "values rewards final_values terminated truncated active successes next_values"
+    for name in kinds.split():
         np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name), err_msg=name)
     ours, theirs = joined.samples(0.9, 0.8), whole.samples(0.9, 0.8)
     np.testing.assert_array_equal(ours.advantages, theirs.advantages)

@@ -344,7 +344,7 @@ def test_a_game_without_an_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
                 entities={"Unit": np.ones((1, 1))}, actions={"Go": ez.actions.CategoricalMask()}
             )
 
-    monkeypatch.setattr("entitize.trainers.evaluation.MANY_STEPS", 30)
+    monkeypatch.setattr("entitize.trainers.evaluation.episodes.MANY_STEPS", 30)
     venv = ez.make_vec(Endless, 2)
     with pytest.warns(UserWarning, match="no episode has ended in 30 steps of 2 environments"):
         results = evaluate(ez.evaluation.RandomActor(venv.single_action_space), venv, 2)

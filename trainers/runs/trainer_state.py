@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -263,9 +263,12 @@ def _trainer_state(trainer: Trainer, checkpoint: Checkpoint) -> _TrainerState:
         raise ValueError(f"elapsed_seconds: expected a finite number, not below 0, got {elapsed}")
     arrays = _as_arrays(tensors)
     collector = trainer.collector
-    _check_arrays(collector.episodes.state(), arrays)
-    if len(arrays["recent_returns"]) != len(arrays["recent_lengths"]) or len(arrays["finished"]) != 1:
-        raise ValueError("recent_returns, recent_lengths: expected as many of both")
+    if "recent_successes" not in arrays:  # a checkpoint of an earlier version
+        arrays["recent_successes"] = np.full(len(arrays["recent_returns"]), np.nan)
+    _check_arrays(collector.episodes.state(), arrays, may_be_nan=("recent_successes",))
+    counts = {len(arrays[f"recent_{name}"]) for name in ("returns", "lengths", "successes")}
+    if len(counts) > 1 or len(arrays["finished"]) != 1:
+        raise ValueError("recent_returns, recent_lengths, recent_successes: expected as many of each")
     if collector.reward_normalizer is not None and "reward_statistics" in arrays:
         _check_arrays(collector.reward_normalizer.state(), arrays)
         if arrays["reward_statistics"].shape != (3,) or (arrays["reward_statistics"][1:] < 0).any():
@@ -290,14 +293,17 @@ def _count(name: str, value: Any) -> int:
     return value
 
 
-def _check_arrays(ours: Mapping[str, NDArray[Any]], theirs: Mapping[str, NDArray[Any]]) -> None:
+def _check_arrays(
+    ours: Mapping[str, NDArray[Any]], theirs: Mapping[str, NDArray[Any]], may_be_nan: Sequence[str] = ()
+) -> None:
     """Check that `theirs` has the names of `ours` as arrays of one dimension, its dtypes, finite numbers, and
     no count below 0."""
     for name, own in ours.items():
         given = theirs[name]
         if given.ndim != 1 or given.dtype != own.dtype:
             raise ValueError(f"{name}: expected {own.dtype} (n,), got {given.dtype} {given.shape}")
-        if not np.isfinite(given).all() or (given.dtype.kind == "i" and (given < 0).any()):
+        numbers = given[~np.isnan(given)] if name in may_be_nan else given
+        if not np.isfinite(numbers).all() or (given.dtype.kind == "i" and (given < 0).any()):
             raise ValueError(f"{name}: expected finite numbers and no count below 0")
 
 

@@ -23,14 +23,8 @@ from ...envs.vector.vector_checks import check_autoreset, check_fits, check_vect
 from ...policies import ActingPolicy
 from ...ragged import RaggedArray
 from ...suggestions import nearest_or_known
-from ..evaluation import (
-    MANY_STEPS,
-    Interval,
-    acting_policy,
-    evaluating,
-    warn_endless,
-    wilson_interval,
-)
+from ..evaluation import Interval, wilson_interval
+from ..evaluation.episodes import MANY_STEPS, acting_policy, evaluating, warn_endless
 from ..runs.guard import check_lanes
 from .games import GameResults, Games, Sides, games_of, join_actions, players_actions
 from .past_self_play import PastSelfPlay

@@ -1,19 +1,17 @@
-"""Evaluation of policies: whole episodes, evenly over the environments, with confidence intervals."""
+"""`evaluate`: a policy plays whole episodes, evenly over the environments."""
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
-from statistics import NormalDist
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from torch import nn
 
-from ..envs import (
+from ...envs import (
     EntityActionSpace,
     EntityBatch,
     EntitySpace,
@@ -21,23 +19,15 @@ from ..envs import (
     sample_actions,
     validate_actions,
 )
-from ..envs.errors import whole_number
-from ..envs.seeds import EVALUATION_SEED
-from ..envs.vector import PlayFunction
-from ..envs.vector.episode_counts import episode_quota
-from ..envs.vector.vector_checks import POLICY_FIRST, check_autoreset, check_fits, check_vector_env
-from ..policies import ActingPolicy, ActResult, frozen_weights
-from .lanes import EpisodeStatistics, active_lanes
-from .runs.guard import check_lanes
-
-__all__ = [
-    "EpisodeResults",
-    "Interval",
-    "RandomActor",
-    "bootstrap_interval",
-    "evaluate",
-    "wilson_interval",
-]
+from ...envs.seeds import EVALUATION_SEED
+from ...envs.vector import PlayFunction
+from ...envs.vector.episode_counts import episode_quota
+from ...envs.vector.infos import SUCCESS, ended_values
+from ...envs.vector.vector_checks import POLICY_FIRST, check_autoreset, check_fits, check_vector_env
+from ...policies import ActingPolicy, ActResult, frozen_weights
+from ..lanes import EpisodeStatistics, active_lanes
+from ..runs.guard import check_lanes
+from .results import EpisodeResults
 
 #: Episodes of a lane, per episode asked for, after which a lane of its game must have been active.
 _MOST_ENDS = 100
@@ -73,53 +63,13 @@ class _FunctionActor:
         return ActResult(checked, {}, np.zeros(len(batch), np.float32))
 
 
-@dataclass(frozen=True, eq=False)
-class EpisodeResults:
-    """n finished episodes, ordered by environment and then by time."""
-
-    returns: NDArray[np.float64]  # (n,)
-    lengths: NDArray[np.int64]  # (n,), in steps at which the environment was active
-    lanes: NDArray[np.int64]  # (n,), the environment that each was played in
-    #: (n,), equal for what the lanes of one game played at the same time; by default all differ.
-    games: NDArray[np.int64] = None  # type: ignore[assignment]
-
-    def __post_init__(self) -> None:
-        if self.games is None:
-            object.__setattr__(self, "games", np.arange(len(self.returns)))
-
-    def __repr__(self) -> str:
-        lengths = f"mean length {self.lengths.mean():.1f}" if len(self.lengths) else "none"
-        mean = f"mean return {self.interval()}, " if len(self.returns) else ""
-        return f"EpisodeResults({len(self.returns)} episodes: {mean}{lengths})"
-
-    def interval(self, level: float = 0.95) -> Interval:
-        """Mean return with its bootstrap interval, in which the episodes of a game count as one piece."""
-        return bootstrap_interval(self.returns, level, groups=self.games)
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A mean and the bounds of its confidence interval; NaN where there is none, as of a single value."""
-
-    mean: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        bounds = self.bounds(", ")
-        return f"{self.mean:.2f} [{bounds}]" if bounds else f"{self.mean:.2f}"
-
-    def bounds(self, between: str) -> str:
-        """Return both bounds as text, with two digits; "" where there is no interval."""
-        return "" if math.isnan(self.low) else f"{self.low:.2f}{between}{self.high:.2f}"
-
-
 def evaluate(
     policy: ActingPolicy | PlayFunction,
     venv: EntityVectorEnv,
     episodes: int,
     deterministic: bool = False,
     seed: int = EVALUATION_SEED,
+    info_keywords: Sequence[str] = (),
 ) -> EpisodeResults:
     """Play `episodes` whole episodes from a fresh reset and return their returns and lengths.
 
@@ -135,6 +85,9 @@ def evaluate(
         deterministic: take the most probable actions instead of sampling.
         seed: of the environments and of the sampling. Environment i gets seed + i, so another evaluation is
             an independent one where its seed is `venv.num_envs` or more away.
+        info_keywords: what to keep of the infos of the episodes' last steps, such as "level_seed" or
+            "outcome", as `infos` of the result: beside "is_success", for the success rate. A key that no
+            episode has is left out, with a warning.
 
     Raises:
         TypeError: `policy` or `venv` is something else, or `episodes` no whole number.
@@ -148,10 +101,15 @@ def evaluate(
     policy = acting_policy("evaluate", policy, venv)
     check_fits("evaluate", policy, venv)
     check_autoreset("evaluate", venv)
+    if isinstance(info_keywords, str):
+        raise TypeError(
+            f"evaluate: info_keywords: expected a list of names, got the string {info_keywords!r}"
+        )
+    keys = tuple(dict.fromkeys((*info_keywords, SUCCESS)))
     quota = episode_quota(episodes, venv.num_envs)
     uncounted = getattr(venv, "uncounted", nullcontext)  # of `PastSelfPlay`
     with evaluating(policy), uncounted():
-        played = _play(policy, venv, quota, deterministic, seed)
+        played = _play(policy, venv, quota, deterministic, seed, keys)
     lane_games = np.arange(venv.num_envs) if venv.lane_games is None else venv.lane_games
     games = np.unique(lane_games, return_inverse=True)[1]
     rows = [
@@ -159,8 +117,28 @@ def evaluate(
         for lane, done in enumerate(played)
         for k, episode in enumerate(done)
     ]
-    returns, lengths, lanes, played_in = map(np.array, zip(*rows, strict=True))
-    return EpisodeResults(returns.astype(np.float64), lengths, lanes, played_in)
+    returns, lengths, infos, lanes, played_in = zip(*rows, strict=True)
+    numbers = np.array(lengths), np.array(lanes), np.array(played_in)
+    columns = {key: _column([info[key] for info in infos]) for key in keys if _is_given(key, infos)}
+    return EpisodeResults(np.array(returns, np.float64), *numbers, columns)
+
+
+def _is_given(key: str, infos: Sequence[Mapping[str, Any]]) -> bool:
+    """Return True if an episode's info has `key`; warn if none has one that was asked for."""
+    is_given = any(info[key] is not None for info in infos)
+    if not is_given and key != SUCCESS:
+        warnings.warn(f"evaluate: info_keywords: no episode's last info has {key!r}", stacklevel=3)
+    return is_given
+
+
+def _column(values: Sequence[Any]) -> NDArray[Any]:
+    """Return values of infos as an array (n,): of numbers or bools if all are, else of objects."""
+    if all(isinstance(value, bool | int | float | np.bool_ | np.number) for value in values):
+        return np.array(values)
+    column = np.full(len(values), None, object)
+    for row, value in enumerate(values):
+        column[row] = value.item() if isinstance(value, np.generic) else value
+    return column
 
 
 def acting_policy(where: str, policy: ActingPolicy | PlayFunction, venv: EntityVectorEnv) -> ActingPolicy:
@@ -194,11 +172,16 @@ def evaluating(policy: ActingPolicy) -> Iterator[None]:
 
 
 def _play(
-    policy: ActingPolicy, venv: EntityVectorEnv, quota: NDArray[np.int64], deterministic: bool, seed: int
-) -> list[list[tuple[float, int]]]:
-    """Return (return, length) of the first `quota` episodes of each environment."""
+    policy: ActingPolicy,
+    venv: EntityVectorEnv,
+    quota: NDArray[np.int64],
+    deterministic: bool,
+    seed: int,
+    keys: Sequence[str],
+) -> list[list[tuple[float, int, dict[str, Any]]]]:
+    """Return (return, length, values of `keys`) of the first `quota` episodes of each environment."""
     statistics = EpisodeStatistics(venv.num_envs)
-    played: list[list[tuple[float, int]]] = [[] for _ in quota]
+    played: list[list[tuple[float, int, dict[str, Any]]]] = [[] for _ in quota]
     missing = int(quota.sum())
     was_active, ends = np.zeros(venv.num_envs, bool), np.zeros(venv.num_envs, np.int64)
     batch, info = venv.reset(seed=seed)  # first, as it checks the seed
@@ -217,7 +200,8 @@ def _play(
             ends[lane] += 1
             _check_peers(venv, lane, ends[lane], quota, was_active)
             if len(played[lane]) < quota[lane]:
-                played[lane].append((episode_return, length))
+                values = {key: ended_values(info, key, [lane], venv.num_envs)[0] for key in keys}
+                played[lane].append((episode_return, length, values))
                 missing -= 1
     return played
 
@@ -247,72 +231,3 @@ def _check_peers(
             f"evaluate: lane {absent[0]}: expected an episode, got none in {ends} episodes of lane {lane} in"
             " the same game: it was never active. Does its agent join the game?"
         )
-
-
-def bootstrap_interval(
-    values: ArrayLike,
-    level: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
-    groups: ArrayLike | None = None,
-) -> Interval:
-    """Mean of `values` (n,) with its percentile bootstrap confidence interval (Efron 1979).
-
-    A single value has no interval: its bounds are NaN.
-
-    Args:
-        groups: (n,) a number for each value, equal for values that depend on each other, such as the returns
-            of the players of a game: whole groups are drawn (the cluster bootstrap, Davison and Hinkley 1997,
-            section 3.8). None: values are independent.
-
-    Raises:
-        ValueError: there are no values, or one is not finite, or `level` is not between 0 and 1, or there are
-            no `resamples`, or `groups` has another length.
-        TypeError: `resamples` is no whole number.
-    """
-    values = np.asarray(values, np.float64)
-    if values.ndim != 1 or len(values) == 0 or not np.isfinite(values).all():
-        raise ValueError(f"values: expected a list of finite numbers, got shape {values.shape}: {values}")
-    _check_level(level)
-    whole_number("bootstrap_interval: resamples", resamples)
-    group_of = np.arange(len(values)) if groups is None else np.unique(groups, return_inverse=True)[1]
-    if group_of.shape != values.shape:
-        raise ValueError(f"groups: expected one of each of {len(values)} values, got shape {group_of.shape}")
-    sums, counts = np.bincount(group_of, values), np.bincount(group_of)
-    if len(sums) == 1:
-        return Interval(float(values.mean()), math.nan, math.nan)
-    rng = np.random.default_rng(seed)
-    size = max(1, 2**17 // len(sums))  # resamples that fit into the processor's cache
-    means = []
-    for done in range(0, resamples, size):
-        drawn = rng.integers(0, len(sums), (min(size, resamples - done), len(sums)))
-        means.append(sums[drawn].mean(1) / counts[drawn].mean(1))
-    low, high = np.quantile(np.concatenate(means), [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(values.mean()), float(low), float(high))
-
-
-def wilson_interval(successes: float, trials: float, level: float = 0.95) -> Interval:
-    """The share `successes / trials` with its score confidence interval (Wilson 1927).
-
-    An effective number of trials need not be whole.
-
-    Raises:
-        ValueError: there are no trials, more successes than trials or fewer than none, or `level` is not
-            between 0 and 1.
-    """
-    if trials < 1 or not 0 <= successes <= trials:
-        raise ValueError(
-            f"successes: expected 0 to {trials} of at least one trial, got {successes} of {trials}"
-        )
-    _check_level(level)
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    share = successes / trials
-    centre = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
-    half = z * math.sqrt(share * (1 - share) / trials + (z / (2 * trials)) ** 2) / (1 + z**2 / trials)
-    # Rounding must not leave the share outside, nor the bounds outside of 0 and 1.
-    return Interval(share, max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half)))
-
-
-def _check_level(level: float) -> None:
-    if not 0 < level < 1:
-        raise ValueError(f"level: expected a number between 0 and 1, got {level}")
