@@ -29,7 +29,7 @@ from ..experiments import (
     with_flags_over_file,
 )
 from ..experiments.arguments import peek
-from ..experiments.config import read_agent_config, run_of
+from ..experiments.config import read_agent_config, run_of, with_sections_of_flags
 from ..experiments.config_file import read_yaml
 from ..experiments.environments import LISTEN
 from ..experiments.errors import user_errors
@@ -41,7 +41,7 @@ from ..trainers.stopping import stop_on_signals
 def main(arguments: Sequence[str]) -> int:
     """Parse and run the command; returns 130 where Ctrl-C or SIGTERM ended it before its time, else 0."""
     _check_run_folder(*peek(arguments, "run"))
-    base = _base_config(arguments)
+    base = with_sections_of_flags(_base_config(arguments), arguments)
     chosen = parse(TrainArguments, "train", arguments, TrainArguments(base))
     settings = with_flags_over_file(chosen.settings, base)
     _check_together(chosen, settings, base)

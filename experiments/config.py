@@ -6,7 +6,7 @@ text of a flag is the line below its field. A run folder has them in `config.yam
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import quote
@@ -112,6 +112,29 @@ def with_flags_over_file(flags: TrainConfig, file: TrainConfig) -> TrainConfig:
     env = replace(flags.env, kwargs={**file.env.kwargs, **flags.env.kwargs})
     evaluation = replace(flags.eval, kwargs={**file.eval.kwargs, **flags.eval.kwargs})
     return replace(flags, env=env, eval=evaluation, baseline={**file.baseline, **flags.baseline})
+
+
+#: Optional sections of the network: they have keys without defaults.
+_OF_FILES = ("fourier", "translation", "relative_position")
+
+
+def with_sections_of_flags(config: TrainConfig, flags: Sequence[str]) -> TrainConfig:
+    """Return `config` with the optional section that flags such as `--opponents.interval` change.
+
+    Raises:
+        UserError: the section is one that only a file can have.
+    """
+    given = {word.replace("-", "_") for word in flags if word.startswith("--")}
+    for name in _OF_FILES:
+        flag = next((flag for flag in given if flag.startswith(f"__net.{name}.")), None)
+        if flag is not None and getattr(config.net, name) is None:
+            raise UserError(
+                f"--{flag[2:]}: expected a configuration (--config) with the section {name} in net, got"
+                " none: flags change its keys, they can't begin it. See docs/how-roguenet-works.md"
+            )
+    if config.opponents is None and any(flag.startswith("__opponents.") for flag in given):
+        return replace(config, opponents=OpponentsConfig())
+    return config
 
 
 _CONFIG_HELP = f"A YAML file, or the name of a configuration of the package: {', '.join(config_names())}."

@@ -15,7 +15,13 @@ from ...ragged import available_cores
 from ...trainers import PPOConfig
 from ...trainers.learners import find_device
 from ..arguments import check_at_least, parse
-from ..config import TrainArguments, TrainConfig, find_config, with_flags_over_file
+from ..config import (
+    TrainArguments,
+    TrainConfig,
+    find_config,
+    with_flags_over_file,
+    with_sections_of_flags,
+)
 from ..config_file import read_config
 from ..errors import UserError, check_known
 from .run_queue import RunQueue
@@ -138,6 +144,7 @@ def read_base(name: str, train_flags: Sequence[str], own: Collection[str] = _FLA
     for flag in own:
         if flag in given:
             raise UserError(f"{flag}: expected none after --, because the queue sets {_named(own)}")
+    file = with_sections_of_flags(file, train_flags)
     chosen = parse(TrainArguments, "train", train_flags, TrainArguments(file))
     if chosen != TrainArguments(chosen.settings):
         raise UserError(

@@ -97,6 +97,30 @@ def test_wrong_options_are_told(
     assert code == 2 and message in err
 
 
+def test_flags_begin_the_section(entitize: Run, config: Callable[..., Path], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    flags = ("--opponents.max-size", 3, "--opponents.latest-share", 0.5)
+    assert entitize("train", "--config", config(None), "--run", run, *flags)[0] == 0
+    assert read_run_config(run).opponents == OpponentsConfig(max_size=3, latest_share=0.5)
+    assert metrics(run)[-1]["opponents/games"] > 0
+    alone = tmp_path / "alone"
+    assert entitize("train", "--config", config(None), "--run", alone)[0] == 0
+    more = ("--ppo.total-timesteps", 400)
+    assert entitize("train", "--resume", alone, "--opponents.latest-share", 0.0, *more)[0] == 0
+    assert metrics(alone)[-1]["opponents/games"] > 0
+
+
+@pytest.mark.parametrize("flag", ["--net.fourier.wavelengths", "--net.relative-position.scale"])
+def test_flags_begin_no_section_with_keys_that_have_no_default(entitize: Run, flag: str) -> None:
+    code, _, err = entitize("train", flag, "2")
+    assert code == 2
+    assert (
+        flag.replace("-", "_")[2:] in err
+        and "--config" in err
+        and flag.split(".")[1].replace("-", "_") in err
+    )
+
+
 def test_environments_whose_lanes_never_meet_are_refused(
     entitize: Run, config: Callable[..., Path], tmp_path: Path
 ) -> None:
