@@ -10,14 +10,17 @@ import tyro
 from ..envs import EntityVectorEnv
 from ..experiments import (
     EnvChoice,
+    EnvConfig,
     EvalConfig,
     Pairs,
     TrainConfig,
+    UserError,
     check_at_least,
-    load_network,
     read_agent_config,
 )
 from ..experiments.environments import LISTEN
+from ..experiments.networks import load_player
+from ..experiments.own_bots import is_bot
 from ..policies import ActingPolicy
 from ..trainers import RandomActor
 
@@ -27,7 +30,7 @@ class AgentFlags:
     """The agent that plays, and its environments."""
 
     run: tyro.conf.Positional[Path]
-    """The run folder."""
+    """The run folder; or a bot of your own in the environment --env.id, module:function."""
     deterministic: bool = False
     """Take the most probable action instead of sampling."""
     seed: int | None = None
@@ -50,8 +53,12 @@ class AgentFlags:
         """Return the run's configuration, in the chosen environment.
 
         Raises:
-            UserError: see `read_agent_config`.
+            UserError: see `read_agent_config`; or a bot is without an environment.
         """
+        if is_bot(self.run):
+            if self.env.id is None:
+                raise UserError(f"{self.run}: expected the environment that it plays in, --env.id, got none")
+            return TrainConfig(env=EnvConfig(self.env.id, view=self.env.view))
         return read_agent_config(self.run, self.env)
 
     def read(self) -> tuple[TrainConfig, EvalConfig]:
@@ -71,8 +78,8 @@ class AgentFlags:
         """Return the agent for `venv`, or the random policy.
 
         Raises:
-            UserError: see `load_network`.
+            UserError: see `load_player`.
         """
         if is_random:
             return RandomActor(venv.single_action_space)
-        return load_network(self.path, venv.single_observation_space)
+        return load_player(self.path, venv)

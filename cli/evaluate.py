@@ -21,13 +21,13 @@ from ..experiments import (
     check_at_least,
     check_series,
     evaluation_env,
-    load_network,
     make_whole_games,
     parse,
     settings_of,
 )
 from ..experiments.errors import user_errors
 from ..experiments.listening import saying_how_many_are_missing, stored_space
+from ..experiments.networks import load_player
 from ..policies import ActingPolicy
 from ..trainers import (
     EpisodeResults,
@@ -59,9 +59,9 @@ class EvalArguments(AgentFlags):
     random: bool = False
     """Compare with the random policy."""
     against: tuple[Path, ...] = ()
-    """Run or checkpoint folders of other agents: print the share of games that each agent wins against each
-    other (and with --random against the random policy), in games that several lanes play. The number of
-    episodes is that of the games of each pair."""
+    """Run or checkpoint folders of other agents, or bots of your own, module:function: print the share of
+    games that each agent wins against each other (and with --random against the random policy), in games that
+    several lanes play. The number of episodes is that of the games of each pair."""
     levels: Levels = "held-out"
     """Levels to play: held-out from training, or those of training."""
     vary: Series = field(default_factory=dict)
@@ -81,7 +81,7 @@ class EvalArguments(AgentFlags):
         """Return the agents that play in `venv`, by name.
 
         Raises:
-            UserError: an agent is given twice; or see `load_network`.
+            UserError: an agent is given twice; or see `load_player`.
         """
         paths = [self.path, *self.against]
         if len({path.resolve() for path in paths}) < len(paths):
@@ -89,10 +89,7 @@ class EvalArguments(AgentFlags):
         names = [_name(path) for path in paths]
         if len({RANDOM, *names}) <= len(names):
             names = [str(path) for path in paths]
-        space = venv.single_observation_space
-        agents: dict[str, ActingPolicy] = {
-            name: load_network(path, space) for name, path in zip(names, paths, strict=True)
-        }
+        agents = {name: load_player(path, venv) for name, path in zip(names, paths, strict=True)}
         return {RANDOM: self.load(venv, is_random=True), **agents} if self.random else agents
 
 

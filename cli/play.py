@@ -15,6 +15,7 @@ from ..experiments.arguments import check_at_least, parse
 from ..experiments.environments import EnvConfig, evaluation_env, make_whole_games, with_lanes
 from ..experiments.errors import UserError
 from ..experiments.listening import stored_space
+from ..experiments.own_bots import is_bot
 from ..policies import ActingPolicy
 from ..trainers.schedule import thread_count
 from ..viewer.page import check_has_entities, write_page
@@ -64,7 +65,7 @@ def main(arguments: Sequence[str]) -> None:
     if chosen.html is not None:
         play_as_page(chosen, chosen.html)
         return
-    out = chosen.out or chosen.run / "play.mp4"
+    out = chosen.out or (Path() if is_bot(chosen.run) else chosen.run) / "play.mp4"
     check_ending(out)
     check_writable("--out", out)
     config, settings = chosen.read()

@@ -20,11 +20,11 @@ from ..experiments import (
     UserError,
     check_at_least,
     evaluation_env,
-    load_network,
     make_whole_games,
     parse,
 )
 from ..experiments.listening import stored_space
+from ..experiments.networks import load_player
 from ..trainers import thread_count
 from .agent_flags import AgentFlags
 
@@ -57,8 +57,9 @@ class RecordArguments(AgentFlags):
     bots: tuple[str, ...] = ()
     """Record these bots of μRTS instead, which the lanes take in turns."""
     teacher: Path | None = None
-    """Record the most probable actions of this run's agent instead of those that are carried out, so that
-    `entitize clone` learns what it would do where the run gets to (DAgger)."""
+    """Record the most probable actions of this run's agent, or those of a bot, module:function, instead of
+    those that are carried out, so that `entitize clone` learns what it would do where the run gets to
+    (DAgger)."""
     levels: Levels = "training"
     """Play on the levels of training, or on those that training did not see."""
 
@@ -95,7 +96,7 @@ def main(arguments: Sequence[str]) -> None:
     space = stored_space(config, chosen.path)
     with thread_count(config.ppo.num_threads), make_whole_games(env, config.env, **space) as venv:
         player = _player(chosen, venv)
-        teacher = load_network(chosen.teacher, venv.single_observation_space) if chosen.teacher else None
+        teacher = load_player(chosen.teacher, venv) if chosen.teacher else None
         try:
             record(
                 venv,

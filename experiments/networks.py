@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ..envs import EntitySpace, EntityVectorEnv
-from ..policies import baselines
+from ..policies import ActingPolicy, baselines
 from ..policies.loading import AnyNetwork
 from ..policies.rogue_net import RogueNet, RogueNetConfig
 from ..trainers import CheckpointError, checkpoint_paths, load_policy
@@ -19,6 +19,7 @@ from .config import TrainConfig
 from .environments import boards_of, is_microrts
 from .errors import UserError
 from .network_options import ROGUE_NET, baseline_options, is_own, reads_maps
+from .own_bots import OwnBot, is_bot
 from .own_networks import find_own_class, make_own_network, own_name_of
 
 #: Name of the random policy in tables.
@@ -131,6 +132,15 @@ def _with_size(config: TrainConfig) -> dict[str, Any]:
         words = " ".join(f"{name}=…" for name in missing)
         raise UserError(f"{config.network}: expected the size of the map, got none: --baseline {words}")
     return options
+
+
+def load_player(path: Path, venv: EntityVectorEnv) -> ActingPolicy:
+    """Return a bot of the user, "module:function", or the network of a run or checkpoint, for `venv`.
+
+    Raises:
+        UserError: see `OwnBot` and `load_network`.
+    """
+    return OwnBot(str(path), venv) if is_bot(path) else load_network(path, venv.single_observation_space)
 
 
 def load_network(path: Path, space: EntitySpace | None = None) -> AnyNetwork:
