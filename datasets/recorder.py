@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..envs import EntityBatch, EntityVectorEnv, inactive_lanes, lane_infos, no_actions, sample_actions
 from ..envs.errors import whole_number
 from ..envs.seeds import lane_seeds
-from ..envs.vector import PlayFunction, StepResult
+from ..envs.vector import GivenActions, PlayFunction, StepResult
 from ..envs.vector.episode_counts import count_step, episode_quota
 from ..envs.vector.vector_checks import check_autoreset, check_fits, check_vector_env
 from ..envs.vector.vector_spec import VectorSpec
@@ -68,7 +68,7 @@ class Recorder(EntityVectorWrapper):
         path: str | Path,
         metadata: Mapping[str, Any] | None = None,
         steps_per_part: int = 65_536,
-        teacher: Callable[[EntityBatch], Mapping[str, RaggedArray]] | None = None,
+        teacher: Callable[[EntityBatch], GivenActions] | None = None,
     ) -> None:
         check_autoreset("Recorder", venv)
         _check_free(metadata, {"num_envs", LANE_GAMES, IS_TAUGHT})
@@ -270,7 +270,7 @@ def _acting(policy: Any, venv: EntityVectorEnv, deterministic: bool) -> PlayFunc
 
 def _teaching(
     teacher: Any, venv: EntityVectorEnv, seed: int | None
-) -> Callable[[EntityBatch], Mapping[str, RaggedArray]] | None:
+) -> Callable[[EntityBatch], GivenActions] | None:
     if teacher is None:
         return None
     rng = np.random.default_rng(None if seed is None else [seed, 1])

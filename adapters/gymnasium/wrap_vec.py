@@ -18,7 +18,7 @@ from ...envs import ActionError, EntityBatch, EntityVectorEnv, ObservationError
 from ...envs.returned import env_name, lane_flags
 from ...envs.seeds import Seeds, lane_seeds
 from ...envs.vector.infos import is_lane_mask, lane_values, merge_infos
-from ...envs.vector.vector_env import Actions, StepResult
+from ...envs.vector.vector_env import GivenActions, StepResult
 from ...ragged import RaggedArray
 from .dict_observations import check_shared_memory, checked_dicts, explain_workers, given_env, read_as_dicts
 from .lane_errors import explain_lane, explained_reset
@@ -119,7 +119,7 @@ class WrappedVectorEnv(EntityVectorEnv):
         info = _merged_lanes(info, self.num_envs)
         return self._batch(observation, info), info
 
-    def _checked(self, actions: Actions) -> dict[str, RaggedArray]:
+    def _checked(self, actions: GivenActions) -> dict[str, RaggedArray]:
         try:
             return super()._checked(actions)
         except ActionError as error:

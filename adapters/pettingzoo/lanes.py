@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ...envs import ActionError, EntityBatch, EntityVectorEnv
 from ...envs.seeds import Seeds
 from ...envs.vector.infos import lane_mask, merge_infos
-from ...envs.vector.vector_env import Actions, StepResult
+from ...envs.vector.vector_env import GivenActions, StepResult
 from ...ragged import RaggedArray
 from .agent_observer import AgentObservation, AgentObserver
 from .game import FinalStep, PettingZooGame
@@ -88,7 +88,7 @@ class GameLanes(EntityVectorEnv):
         batch = self._observe()
         return batch, self._with_inactive(merge_infos(self._infos(), self.num_envs), batch)
 
-    def _checked(self, actions: Actions) -> dict[str, RaggedArray]:
+    def _checked(self, actions: GivenActions) -> dict[str, RaggedArray]:
         try:
             return super()._checked(actions)
         except ActionError as error:

@@ -87,12 +87,13 @@ def illegal_actions(
 def validate_actions(
     space: EntitySpace,
     batch: EntityBatch,
-    actions: Mapping[str, RaggedArray],
+    actions: Mapping[str, RaggedArray | NDArray[Any]],
     names: Sequence[str] | None = None,
 ) -> dict[str, RaggedArray]:
     """Check `actions` against the last observations `batch` (B steps), before any environment moves.
 
     Args:
+        actions: by name, ragged, or an array (A, …) with a row for each actor of the batch, in their order.
         names: what errors call the steps (B,); None: "env 0" and so on.
 
     Returns:
@@ -119,9 +120,42 @@ def validate_actions(
         if given is None:
             given = RaggedArray.empty(len(batch), action.item_shape, action.dtype)
         elif not isinstance(given, RaggedArray):
-            raise ActionError(f"action {name!r}: expected a RaggedArray, got {type(given).__name__}")
+            given = _of_actors(name, action, part, given)
         checked[name] = check_action(name, action, part, given, words, space.actions.optional)
     return checked
+
+
+def ragged_actions(
+    space: EntityActionSpace, batch: EntityBatch, actions: Mapping[str, RaggedArray | NDArray[Any]]
+) -> Mapping[str, RaggedArray]:
+    """Return `actions` as ragged arrays: of an array (A, …), row i is that of the i-th actor of `batch`.
+
+    What else may be wrong is left as it is.
+
+    Raises:
+        ActionError: something is neither ragged nor such an array.
+    """
+    if not isinstance(actions, Mapping):
+        return actions
+    ragged: dict[str, Any] = dict(actions)
+    for name, action in space.items():
+        if name in ragged and not isinstance(ragged[name], RaggedArray):
+            ragged[name] = _of_actors(name, action, batch.actions[name], ragged[name])
+    return ragged
+
+
+def _of_actors(name: str, action: ActionSpace, part: ActionMask, given: Any) -> RaggedArray:
+    expected = (part.actors.num_items, *action.item_shape)
+    if not isinstance(given, np.ndarray) or given.shape != expected:
+        got = f"an array {given.shape}" if isinstance(given, np.ndarray) else f"a {type(given).__name__}"
+        raise ActionError(
+            f"action {name!r}: expected a RaggedArray, or an array {expected} with a row for each actor of"
+            f" the batch, got {got}"
+        )
+    try:
+        return part.actors.with_values(given)
+    except (TypeError, ValueError) as error:
+        raise ActionError(f"action {name!r}: {error}") from error
 
 
 class StepWords(NamedTuple):

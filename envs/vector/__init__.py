@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .sharded_vector import ShardedVectorEnv as ShardedVectorEnv
     from .vector_env import Actions as Actions
     from .vector_env import EntityVectorEnv as EntityVectorEnv
+    from .vector_env import GivenActions as GivenActions
     from .vector_env import PlayFunction as PlayFunction
     from .vector_env import StepResult as StepResult
     from .wrapper import EntityVectorWrapper as EntityVectorWrapper

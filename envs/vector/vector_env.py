@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ..actions import EntityActionSpace
-from ..batch.batch_actions import validate_actions
+from ..batch.batch_actions import ragged_actions, validate_actions
 from ..batch.batch_spaces import EntityBatchActionSpace, EntityBatchSpace
 from ..batch.entity_batch import EntityBatch
 from ..errors import ActionError, WorkerError, no_render_mode, reset_needed
@@ -25,8 +25,10 @@ from .vector_spec import VectorSpec
 
 #: For each action the choices of all its actors, lane by lane.
 Actions = Mapping[str, RaggedArray]
+#: The same, or for an action an array (A, …) with a row for each actor of the batch, in their order.
+GivenActions = Mapping[str, RaggedArray | NDArray[Any]]
 #: Chooses the actions of a batch, as a bot of your own may: `f(batch, rng)`.
-PlayFunction = Callable[[EntityBatch, np.random.Generator], Actions]
+PlayFunction = Callable[[EntityBatch, np.random.Generator], GivenActions]
 #: Observations, rewards (E,), terminated (E,), truncated (E,) and infos.
 StepResult = tuple[EntityBatch, NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
 
@@ -39,7 +41,8 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
     - `reset(seed=…)` seeds every lane from one seed, or from one seed (or None) per lane;
     - `step(actions)` takes one `RaggedArray` per action, int64 (float32 where it is continuous), with as many
       items at each step as the last batch had actors (see the action spaces for what an item says, and
-      `EntityActionSpace` for what may be left out); `action_space.sample(mask=batch)` draws legal ones;
+      `EntityActionSpace` for what may be left out); or an array (A, …) with a row for each of these actors, in
+      their order; `action_space.sample(mask=batch)` draws legal ones;
     - autoreset is `metadata["autoreset_mode"]`, SAME_STEP unless an engine can't: the batch after an
       episode's end holds the next episode's first observation. Where the engine can give the last one,
       `info["final_obs"]` is an `EntityBatch` of the ended lanes alone, in the order of the lanes in
@@ -155,7 +158,7 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
             ValueError: they can't be used; nothing has changed.
         """
 
-    def _checked(self, actions: Actions) -> dict[str, RaggedArray]:
+    def _checked(self, actions: GivenActions) -> dict[str, RaggedArray]:
         """Return `actions` validated against the last batch, one array for every action of the space.
 
         Raises:
@@ -192,7 +195,7 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
         self._first_seed, self._is_playing = None, True
         return batch, info
 
-    def step(self, actions: Actions) -> StepResult:
+    def step(self, actions: GivenActions) -> StepResult:
         """Step every lane.
 
         Returns:
@@ -202,7 +205,10 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
             ActionError: an action is unknown, of the wrong length or not allowed; no lane has moved.
         """
         self._check_playing()
-        return self._carry_out(actions if self.validates_in_step else self._checked(actions))
+        if not self.validates_in_step:
+            return self._carry_out(self._checked(actions))
+        assert self._last is not None
+        return self._carry_out(ragged_actions(self.single_action_space, self._last, actions))
 
     def step_validated(self, actions: dict[str, RaggedArray]) -> StepResult:
         """Step every lane with actions validated against the last batch. Same contract as `step`.
