@@ -41,8 +41,8 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
     - `reset(seed=…)` seeds every lane from one seed, or from one seed (or None) per lane;
     - `step(actions)` takes one `RaggedArray` per action, int64 (float32 where it is continuous), with as many
       items at each step as the last batch had actors (see the action spaces for what an item says, and
-      `EntityActionSpace` for what may be left out); or an array (A, …) with a row for each of these actors, in
-      their order; `action_space.sample(mask=batch)` draws legal ones;
+      `EntityActionSpace` for what may be left out); or an array (A, …) with a row for each of these actors,
+      in their order; `action_space.sample(mask=batch)` draws legal ones;
     - autoreset is `metadata["autoreset_mode"]`, SAME_STEP unless an engine can't: the batch after an
       episode's end holds the next episode's first observation. Where the engine can give the last one,
       `info["final_obs"]` is an `EntityBatch` of the ended lanes alone, in the order of the lanes in
