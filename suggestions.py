@@ -5,7 +5,39 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+#: Option of another library -> what it is called here.
+ELSEWHERE = {
+    # Stable-Baselines3, CleanRL, RLlib, TorchRL
+    "n_steps": "num_steps",
+    "rollout_length": "num_steps",
+    "batch_size": "minibatch_size",
+    "num_minibatches": "minibatch_size",
+    "n_epochs": "update_epochs",
+    "num_epochs": "update_epochs",
+    "lr": "learning_rate",
+    "clip_range": "clip_coef",
+    "clip_param": "clip_coef",
+    "clip_eps": "clip_coef",
+    "lambda_": "gae_lambda",
+    "lam": "gae_lambda",
+    "lmbda": "gae_lambda",
+    "entropy_coef": "ent_coef",
+    "entropy_coeff": "ent_coef",
+    "value_coef": "vf_coef",
+    "normalize_advantage": "norm_adv",
+    "n_envs": "num_envs",
+    # torch, Hugging Face
+    "hidden_size": "d_model",
+    "hidden_dim": "d_model",
+    "embed_dim": "d_model",
+    "num_layers": "n_layer",
+    "n_layers": "n_layer",
+    "num_heads": "n_head",
+    "n_heads": "n_head",
+    "nhead": "n_head",
+}
 
 
 def nearest(name: object, known: Iterable[str], count: int = 3, cutoff: float = 0.5) -> list[str]:
@@ -26,9 +58,12 @@ def did_you_mean(name: object, known: Iterable[str], count: int = 3) -> str:
 def nearest_or_known(name: object, known: Iterable[str]) -> str:
     """Return "; did you mean 'x'?", or where no name is near "; known: 'x', 'y'" with all names.
 
-    Of more than 20 names the nearest is suggested in any case.
+    Names of other libraries are known (`ELSEWHERE`). Of more than 20 names the nearest is suggested in any
+    case.
     """
     known = list(dict.fromkeys(map(str, known)))
+    if ELSEWHERE.get(str(name)) in known:
+        return f"; did you mean {ELSEWHERE[str(name)]!r}?"
     near = nearest(name, known, 1, 0.5 if len(known) <= 20 else 0.0)
     return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(map(repr, known))}"
 
@@ -36,6 +71,17 @@ def nearest_or_known(name: object, known: Iterable[str]) -> str:
 def unknown(what: str, name: object, known: Iterable[str]) -> str:
     """Return "unknown `what` 'name'", with the nearest known name, or with all where nothing is near."""
     return f"unknown {what} {name!r}{nearest_or_known(name, known)}"
+
+
+class KnownOptions:
+    """Base of dataclasses of options: an unknown one is an error that suggests a known one."""
+
+    if not TYPE_CHECKING:  # which see the dataclass's own signature
+
+        def __new__(cls, *args, **options):
+            """Check the names of the options."""
+            check_options(cls.__name__, cls.__init__, options)
+            return super().__new__(cls)
 
 
 def check_options(where: str, function: Callable[..., Any], options: Iterable[str]) -> None:

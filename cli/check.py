@@ -264,8 +264,12 @@ def _entities(target: CheckTarget, env: Any) -> gymnasium.Env[Any, Any] | Entity
     if "pettingzoo" in sys.modules:
         from pettingzoo import AECEnv, ParallelEnv
 
+        from ..adapters.pettingzoo import from_pettingzoo
+
         if isinstance(env, (AECEnv, ParallelEnv)):
-            raise UserError(f"{name} makes a PettingZoo environment; check what from_pettingzoo makes of it")
+            made = "use ez.from_pettingzoo(env), which is what is checked"
+            _say(f"{name} makes {kind}, a game of PettingZoo: {made}")
+            return _wrapped(from_pettingzoo, target.make if target.remakes else env)
     raise UserError(f"{name} makes {env!r}, which is no environment")
 
 
@@ -274,6 +278,8 @@ def _wrapped(wrapper: Any, env: Any) -> Any:
         return wrapper(env)
     except ViewError as error:
         raise UserError(f"it can't be wrapped without a view: {error}") from error
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{wrapper.__name__} refuses it: {error}") from error
 
 
 def _say_overview(overview: Overview) -> None:

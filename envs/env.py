@@ -126,7 +126,10 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
             self.__check_same_space(method)
         if not isinstance(observation, Observation):
             where = f"{type(self).__name__}.{method}"
-            got = observation if observation is None else type(observation).__name__
+            kind = type(observation)
+            got = observation if observation is None else kind.__name__
+            if got == Observation.__name__:
+                got = f"that of {kind.__module__}. entitize.from_entity_gym runs Entity Gym's environments"
             raise ObservationError(f"{where}: expected an Observation, got {got}")
         for name in ("score", "reward"):  # of an `Obs`
             if getattr(observation, name, None) is not None:

@@ -8,8 +8,9 @@ from typing import Annotated, Any, TypeVar, cast
 
 import tyro
 
+from ..suggestions import ELSEWHERE
 from .config_file import yaml_value
-from .errors import user_errors
+from .errors import UserError, user_errors
 
 T = TypeVar("T")
 
@@ -36,6 +37,7 @@ def parse(kind: type[T], command: str, arguments: Sequence[str], default: T | No
     Raises:
         UserError: values that don't go together, or are out of their range.
     """
+    _check_names(arguments)
     with user_errors(ValueError, TypeError):  # a dataclass refused the values
         value = tyro.cli(
             kind,
@@ -45,6 +47,20 @@ def parse(kind: type[T], command: str, arguments: Sequence[str], default: T | No
             config=(tyro.conf.AvoidSubcommands,),  # only files have optional sections (translation)
         )
         return cast(T, value)
+
+
+def _check_names(arguments: Sequence[str]) -> None:
+    """Refuse hyper-parameters by the names of other libraries.
+
+    Raises:
+        UserError: there is one; the message has its name here.
+    """
+    for word in arguments:
+        section, _, name = word.partition("=")[0].rpartition(".")
+        if section in ("--ppo", "--net") and (here := ELSEWHERE.get(name.replace("-", "_"))):
+            raise UserError(
+                f"unknown option {section}.{name}; did you mean {section}.{here.replace('_', '-')}?"
+            )
 
 
 def _joined(arguments: Sequence[str]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..envs.errors import one_of
+from ..suggestions import KnownOptions
 
 _POSITIVE = (
     *("total_timesteps", "num_steps", "minibatch_size", "microbatch_size", "update_epochs", "learning_rate"),
@@ -24,7 +25,7 @@ _FRACTIONS = ("gamma", "gae_lambda", "start_kl_share")
 
 
 @dataclass(frozen=True)
-class PPOConfig:
+class PPOConfig(KnownOptions):
     """Hyper-parameters of `PPO`; the vector environment defines the number of environments.
 
     The defaults are those of the reference trainer (enn-trainer's TrainConfig, version 4), except

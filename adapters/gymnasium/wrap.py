@@ -161,6 +161,13 @@ def wrap(
     if not isinstance(env, gymnasium.Env):
         raise TypeError(
             f"wrap: expected a gymnasium.Env, got {env!r}."
-            + (old_gym_hint(env) or " For ids and functions use entitize.make")
+            + (_other_hint(env) or old_gym_hint(env) or " For ids and functions use entitize.make")
         )
     return EntityWrapper(env, view, action_mask, actions)
+
+
+def _other_hint(env: object) -> str:
+    """Return what wraps an environment of another package; "" if it is none."""
+    packages = {kind.__module__.partition(".")[0] for kind in type(env).__mro__}
+    known = {"entity_gym": "from_entity_gym", "pettingzoo": "from_pettingzoo"}
+    return next((f" Use entitize.{known[name]}" for name in known if name in packages), "")

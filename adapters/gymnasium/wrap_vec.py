@@ -231,6 +231,12 @@ def wrap_vec(
             f"wrap_vec: expected a gymnasium.vector.VectorEnv, got {venv!r}. Use wrap for a single"
             " environment"
         )
+    for name in ("single_observation_space", "single_action_space"):
+        if not hasattr(venv, name):
+            raise TypeError(
+                f"wrap_vec: {type(venv).__name__}: expected a vector environment with {name}, got one"
+                " without, as SuperSuit's are. Give the PettingZoo game itself to entitize.from_pettingzoo"
+            )
     return WrappedVectorEnv(venv, view, action_mask, actions)
 
 

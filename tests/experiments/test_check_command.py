@@ -193,6 +193,16 @@ def test_environments_of_entity_gym_are_checked_too(entitize: Run) -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore:The old environment creation API")  # of pettingzoo.classic
+@pytest.mark.parametrize(
+    "env", ["classic.tictactoe_v3:env", "butterfly.knights_archers_zombies_v11:parallel_env"]
+)
+def test_games_of_pettingzoo_are_checked_too(entitize: Run, env: str) -> None:
+    code, out, _ = entitize("check", f"pettingzoo.{env}", "--steps", 20)
+    assert code == 0 and out.rstrip().endswith("ok")
+    assert out.startswith(f"pettingzoo.{env} makes ") and "use ez.from_pettingzoo(env)" in out.splitlines()[0]
+
+
 def test_a_vector_environment_of_its_own_is_checked_too(entitize: Run) -> None:
     _, out, _ = entitize("check", "Xor", "--steps", 20)
     assert "Xor makes XorVectorEnv, an EntityVectorEnv of 3 lanes\n" in out
@@ -272,7 +282,7 @@ def test_a_module_that_cannot_be_imported_is_told_with_the_place(entitize: Run, 
         (["checked_games:God"], ["'checked_games'", "'God'", "'Good'"]),
         (
             ["pettingzoo.test.example_envs.generated_agents_parallel_v0:parallel_env"],
-            ["generated_agents_parallel_v0:parallel_env", "PettingZoo", "from_pettingzoo"],
+            ["generated_agents_parallel_v0", "possible_agents", "from_pettingzoo"],
         ),
         (["checked_games:number"], ["checked_games:number", 3]),
         (["checked_games:Good", "--kwargs", "sise=3"], ["checked_games:Good", "sise"]),

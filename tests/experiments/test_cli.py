@@ -405,6 +405,8 @@ def test_flags_change_a_section_that_the_file_has(
         (["--env.kwargs", "speed"], ["'speed'", "name=value"]),
         (["--env.kwargs", "speed=[1"], ["--env.kwargs", "YAML", "'[1'"]),
         (["--ppo.learning-rat", "1"], ["--ppo.learning-rate"]),
+        (["--ppo.n_steps=3"], ["--ppo.n_steps", "--ppo.num-steps"]),
+        (["--net.hidden-size", "3"], ["--net.hidden-size", "--net.d-model"]),
         (["--ppo.gamma", "high"], ["'high'"]),
     ],
 )

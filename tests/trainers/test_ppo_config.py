@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
-from dataclasses import FrozenInstanceError, asdict, fields
+import pickle
+from dataclasses import FrozenInstanceError, asdict, fields, replace
 from typing import Any
 
 import pytest
+from entitize.policies.rogue_net import RogueNetConfig
+from entitize.suggestions import ELSEWHERE
 from entitize.trainers import PPOConfig, annealed, is_due
 
 from facts import raises
@@ -35,6 +39,36 @@ def test_every_field_has_a_line_of_help_below_it() -> None:
         definition = f"    {field.name}: {field.type} = "
         assert definition in source
         assert source.split(definition)[1].split("\n")[1].startswith('    """'), field.name
+
+
+@pytest.mark.parametrize(
+    ("name", "here"),
+    [
+        ("n_steps", "num_steps"),
+        ("lr", "learning_rate"),
+        ("batch_size", "minibatch_size"),
+        ("num_stps", "num_steps"),
+    ],
+)
+def test_names_of_other_libraries_and_misspelt_ones_are_translated(name: str, here: str) -> None:
+    with raises(TypeError, "PPOConfig", repr(name), repr(here)):
+        PPOConfig(**{name: 3})
+
+
+def test_names_of_other_libraries_are_those_of_options() -> None:
+    names = {field.name for kind in (PPOConfig, RogueNetConfig) for field in fields(kind)}
+    assert set(ELSEWHERE.values()) <= names | {"num_envs"} and not names & set(ELSEWHERE)
+
+
+def test_a_config_is_copied_and_pickled() -> None:
+    config = PPOConfig(7, num_steps=5)
+    assert config.total_timesteps == 7
+    assert (
+        pickle.loads(pickle.dumps(config))
+        == copy.deepcopy(config)
+        == config
+        == replace(config, seed=config.seed)
+    )
 
 
 def test_a_config_is_frozen_and_survives_a_dict() -> None:

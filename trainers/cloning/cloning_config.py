@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from ...envs.errors import one_of
+from ...suggestions import KnownOptions
 from ..config import check_options
 
 Illegal = Literal["raise", "drop"]
@@ -22,7 +23,7 @@ _NOT_NEGATIVE = ("ent_coef", "vf_coef", "weight_decay", "seed")
 
 
 @dataclass(frozen=True)
-class BehaviorCloningConfig:
+class BehaviorCloningConfig(KnownOptions):
     """The hyper-parameters of `BehaviorCloning`.
 
     Raises:

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from stable_baselines3 import PPO
 
+from facts import raises
+
 supersuit = pytest.importorskip("supersuit")  # of its wheels there is none for Python 3.13
 
 NUM_GAMES, NUM_SNAKES = 2, 3
@@ -43,3 +45,14 @@ def test_stable_baselines3_trains_on_them() -> None:
     model = PPO("MlpPolicy", venv, n_steps=16, batch_size=32, n_epochs=1, device="cpu")
     model.learn(4 * 16 * venv.num_envs)
     assert model.num_timesteps == 4 * 16 * NUM_GAMES * NUM_SNAKES
+
+
+@pytest.mark.parametrize("is_joined", [False, True])
+def test_its_vector_environments_are_no_entity_environments(is_joined: bool) -> None:
+    game = ez.games.MultiSnakeAgents(NUM_SNAKES, board_size=5, max_snake_length=3, max_steps=10)
+    env = ez.to_pettingzoo(game, layout="flat", maxima=8, illegal="replace")
+    venv = supersuit.pettingzoo_env_to_vec_env_v1(env)
+    if is_joined:
+        venv = supersuit.concat_vec_envs_v1(venv, NUM_GAMES, base_class="gymnasium")
+    with raises(TypeError, type(venv).__name__, "from_pettingzoo"):
+        ez.wrap_vec(venv)
