@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import entitize as ez
 import gymnasium
@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from entitize.evaluation import RandomActor, bootstrap_interval
 from entitize.trainers import EpisodeStatistics
+from pettingzoo import ParallelEnv
 
 from facts import raises, warns
 
@@ -141,6 +142,43 @@ def test_infos_of_agents_of_a_game() -> None:
     results = results_in(ez.make_vec(Duel, 4), ())
     assert (results.infos["is_success"] == results.returns).all() and len(set(results.returns)) == 2
     assert results.success_rate == results.interval()
+
+
+def test_an_agent_that_joins_some_games_counts_with_those_that_it_was_in() -> None:
+    class Duo(ParallelEnv):  # type: ignore[type-arg,misc]
+        """b joins the odd games, after a step; both get the same reward, which is the game's number."""
+
+        metadata: ClassVar[dict[str, Any]] = {"name": "duo"}
+        possible_agents: ClassVar[list[str]] = ["a", "b"]
+        game = -1
+
+        def observation_space(self, agent: str) -> Any:
+            return gymnasium.spaces.Box(-1, 1, (2,))
+
+        def action_space(self, agent: str) -> Any:
+            return gymnasium.spaces.Discrete(2)
+
+        def reset(self, seed: int | None = None, options: Any = None) -> Any:
+            self.game = 0 if seed is not None else self.game + 1
+            self.time, self.agents = 0, ["a"]
+            return {"a": np.zeros(2, np.float32)}, {"a": {}}
+
+        def step(self, actions: Any) -> Any:
+            self.time += 1
+            before, is_over = list(self.agents), self.time == 3
+            if self.time == 1 and self.game % 2:
+                self.agents = ["a", "b"]
+            seen = {agent: np.zeros(2, np.float32) for agent in self.agents}
+            rewards = {agent: float(self.game) if is_over else 0.0 for agent in before}
+            ended = dict.fromkeys(before, is_over)
+            if is_over:
+                self.agents = []
+            return seen, rewards, ended, dict.fromkeys(before, False), {agent: {} for agent in seen}
+
+    results = results_in(ez.make_vec(Duo, num_envs=1), (), 12)
+    assert sorted(results.returns) == [0, 1, 1, 2, 3, 3, 4, 5, 5, 7, 9, 11]
+    assert len(set(results.games)) == len(set(results.returns)), "the players of a game have one number"
+    assert len(set(zip(results.games, results.returns, strict=True))) == len(set(results.returns))
 
 
 def test_keys_that_nothing_has() -> None:

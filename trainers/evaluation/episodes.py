@@ -110,14 +110,8 @@ def evaluate(
     uncounted = getattr(venv, "uncounted", nullcontext)  # of `PastSelfPlay`
     with evaluating(policy), uncounted():
         played = _play(policy, venv, quota, deterministic, seed, keys)
-    lane_games = np.arange(venv.num_envs) if venv.lane_games is None else venv.lane_games
-    games = np.unique(lane_games, return_inverse=True)[1]
-    rows = [
-        (*episode, lane, games[lane] + k * venv.num_envs)
-        for lane, done in enumerate(played)
-        for k, episode in enumerate(done)
-    ]
-    returns, lengths, infos, lanes, played_in = zip(*rows, strict=True)
+    rows = [(*episode, lane) for lane, done in enumerate(played) for episode in done]
+    returns, lengths, infos, played_in, lanes = zip(*rows, strict=True)
     numbers = np.array(lengths), np.array(lanes), np.array(played_in)
     columns = {key: _column([info[key] for info in infos]) for key in keys if _is_given(key, infos)}
     return EpisodeResults(np.array(returns, np.float64), *numbers, columns)
@@ -171,6 +165,35 @@ def evaluating(policy: ActingPolicy) -> Iterator[None]:
             policy.train(was_training)
 
 
+class _GameNumbers:
+    """Numbers the games that lanes play in, also those that not all agents join.
+
+    A game is over where all of its lanes have ended, or one that has ended is active again.
+
+    Attributes:
+        current: (E,) the number of the game that each lane is in.
+    """
+
+    def __init__(self, venv: EntityVectorEnv) -> None:
+        lane_games = np.arange(venv.num_envs) if venv.lane_games is None else venv.lane_games
+        self._game_of = np.unique(lane_games, return_inverse=True)[1]
+        self._sizes = np.bincount(self._game_of)
+        self._ended = np.zeros(venv.num_envs, bool)
+        self.current = self._game_of.copy()
+
+    def follow(self, ended: NDArray[np.bool_], active: NDArray[np.bool_] | None) -> None:
+        """Process the ends (E,) of a step, and which lanes are active after it (E,); None: all."""
+        self._ended |= ended
+        if not self._ended.any():
+            return
+        num_ended = np.bincount(self._game_of[self._ended], minlength=len(self._sizes))
+        over = num_ended == self._sizes
+        over[self._game_of[self._ended if active is None else self._ended & active]] = True
+        lanes = over[self._game_of]
+        self.current[lanes] += len(self._sizes)
+        self._ended[lanes] = False
+
+
 def _play(
     policy: ActingPolicy,
     venv: EntityVectorEnv,
@@ -178,10 +201,10 @@ def _play(
     deterministic: bool,
     seed: int,
     keys: Sequence[str],
-) -> list[list[tuple[float, int, dict[str, Any]]]]:
-    """Return (return, length, values of `keys`) of the first `quota` episodes of each environment."""
-    statistics = EpisodeStatistics(venv.num_envs)
-    played: list[list[tuple[float, int, dict[str, Any]]]] = [[] for _ in quota]
+) -> list[list[tuple[float, int, dict[str, Any], int]]]:
+    """Return (return, length, values of `keys`, game) of the first `quota` episodes of each environment."""
+    statistics, games = EpisodeStatistics(venv.num_envs), _GameNumbers(venv)
+    played: list[list[tuple[float, int, dict[str, Any], int]]] = [[] for _ in quota]
     missing = int(quota.sum())
     was_active, ends = np.zeros(venv.num_envs, bool), np.zeros(venv.num_envs, np.int64)
     batch, info = venv.reset(seed=seed)  # first, as it checks the seed
@@ -201,8 +224,9 @@ def _play(
             _check_peers(venv, lane, ends[lane], quota, was_active)
             if len(played[lane]) < quota[lane]:
                 values = {key: ended_values(info, key, [lane], venv.num_envs)[0] for key in keys}
-                played[lane].append((episode_return, length, values))
+                played[lane].append((episode_return, length, values, int(games.current[lane])))
                 missing -= 1
+        games.follow(terminated | truncated, active_lanes(info))
     return played
 
 
