@@ -84,8 +84,13 @@ class KnownOptions:
             return super().__new__(cls)
 
 
-def check_options(where: str, function: Callable[..., Any], options: Iterable[str]) -> None:
+def check_options(
+    where: str, function: Callable[..., Any], options: Iterable[str], also: Iterable[str] = ()
+) -> None:
     """Check that `function` takes these options, as far as its signature says.
+
+    Args:
+        also: names that may have been meant, beside those of the function.
 
     Raises:
         TypeError: it does not take one; the nearest name is suggested.
@@ -98,4 +103,4 @@ def check_options(where: str, function: Callable[..., Any], options: Iterable[st
         return
     for name in options:
         if name not in parameters:
-            raise TypeError(f"{where}: {unknown('option', name, parameters)}")
+            raise TypeError(f"{where}: {unknown('option', name, [*parameters, *also])}")

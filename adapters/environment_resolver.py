@@ -19,7 +19,7 @@ from ..envs import EntitySpace
 from ..envs.batch.batch_spaces import EntityBatchSpace
 from ..envs.errors import whole_number
 from ..envs.registration import find_namespace, known_ids, latest_game
-from ..envs.returned import check_has_spaces, old_gym_hint
+from ..envs.returned import check_has_spaces, old_gym_hint, other_package_hint
 from ..suggestions import check_options, did_you_mean
 from .module_names import check_module_name, find_attribute, importable_name
 from .pettingzoo.made_games import is_game, lanes_of, makes_games
@@ -74,6 +74,10 @@ def resolve(source: EnvSource) -> Makers:
         hint = "Wrap an environment that exists already with entitize.wrap"
         if isinstance(getattr(source, "observation_space", None), EntitySpace | EntityBatchSpace):
             hint = f"Give the class, {type(source).__name__}, or a function that makes the environment"
+        elif other := other_package_hint(source):
+            hint = (
+                f"Give its class, {type(source).__name__}, or a function that makes it.{other} for this one"
+            )
         raise TypeError(
             f"environment: expected an id, 'module:function' or a function, got {source!r}. {hint}"
         )
@@ -156,6 +160,10 @@ def make_vec(
     return venv
 
 
+#: Options of `make_vec` itself.
+_OF_MAKE_VEC = ("num_envs", "num_workers", "worker_timeout", "view")
+
+
 def _vector_env(
     makers: Makers, num_envs: int, view: View | Mapping[str, Any] | None, kwargs: dict[str, Any]
 ) -> EntityVectorEnv:
@@ -174,6 +182,8 @@ def _vector_env(
     assert makers.make is not None
     options = dict(kwargs)
     num_workers, timeout = options.pop("num_workers", 0), options.pop("worker_timeout", 60.0)
+    if makers.is_function:
+        check_options(f"make_vec: {makers.name}", makers.make, options, _OF_MAKE_VEC)
     one = partial(makers.make, **options)
     if num_workers:
         if makers.is_function and makes_games(makers.make, one):

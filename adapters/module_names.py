@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import gymnasium
@@ -54,7 +55,11 @@ def find_attribute(module_name: str, attribute: str) -> Any:
     try:
         return reduce(getattr, attribute.split("."), module)
     except AttributeError:
-        names = [name for name in vars(module) if not name.startswith("_")]
+        names = [
+            name
+            for name, value in vars(module).items()
+            if not name.startswith("_") and not isinstance(value, ModuleType)
+        ]
         hint = did_you_mean(attribute, names)
         raise gymnasium.error.NameNotFound(f"module {module_name!r} has no {attribute!r}{hint}") from None
 

@@ -30,7 +30,7 @@ from types import FunctionType
 from typing import Any, TypeVar, dataclass_transform, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from . import (
     ActionSpace,
@@ -284,10 +284,13 @@ class Obs(Observation):
             raise ObservationError(f"actions: expected a dict from action to actors, got {actions!r}")
         #: True if `actions` says who acts, even where that is nobody.
         self.names_actors: bool = bool(actions)
+        schema = vars(type(globals)).get("__entity__")
+        #: The features of `globals`, if it is an object.
+        self.global_names = schema.features if isinstance(schema, Schema) else None
         masks = {name: _mask(name, acting) for name, acting in (actions or {}).items()}
         super().__init__(
             entities={schema.name: schema.rows(group) for schema, group in by_type.items()},
-            globals=_global_features(globals),
+            globals=schema.rows([globals])[0] if isinstance(schema, Schema) else globals,
             actions={name: mask for name, mask in masks.items() if mask is not None},
             ids={schema.name: group for schema, group in by_type.items()},
             visible={s.name: [id(thing) not in unseen for thing in group] for s, group in by_type.items()}
@@ -319,11 +322,6 @@ def _schema_of_object(thing: Any) -> Schema:
 
 def _is_entity(thing: Any) -> bool:
     return isinstance(vars(type(thing)).get("__entity__"), Schema)
-
-
-def _global_features(given: Any) -> ArrayLike:
-    schema = vars(type(given)).get("__entity__")
-    return schema.rows([given])[0] if isinstance(schema, Schema) else given
 
 
 def _mask(name: str, acting: Acting) -> Mask | None:

@@ -112,7 +112,12 @@ def _number(scale: float) -> FieldColumns:
         column = real_numbers(values).astype(np.float64)
         if column.shape != (len(values),):
             raise ValueError(f"expected one number per entity, got values of shape {column.shape[1:]}")
-        return (column * scale).astype(np.float32)[:, None]
+        with np.errstate(over="ignore"):
+            written = (column * scale).astype(np.float32)[:, None]
+        wrong = np.flatnonzero(~np.isfinite(written))
+        if len(wrong):
+            raise ValueError(f"expected a finite number (float32), got {values[wrong[0]]!r}")
+        return written
 
     return FieldColumns(("",), write)
 

@@ -229,9 +229,15 @@ class EntityGame(MultiAgentEnv):
         if not isinstance(by_agent, Mapping):
             self.__fail(method, f"{name}: expected a dict by agent, got {by_agent!r:.80}")
         for agent in by_agent:
-            if agent not in agents:
-                known = nearest_or_known(agent, agents)
-                self.__fail(method, f"{name}: expected agents in play, got {agent!r}{known}")
+            if agent in agents:
+                continue
+            known = nearest_or_known(agent, agents)
+            if agent in self.possible_agents:
+                known = (
+                    ", which is not: agents can't join or come back during a game. Let it wait with an"
+                    " observation without actors"
+                )
+            self.__fail(method, f"{name}: expected agents in play, got {agent!r}{known}")
 
     def __fail(self, method: str, sentence: str) -> NoReturn:
         raise ObservationError(f"{type(self).__name__}.{method}: {sentence}")

@@ -158,6 +158,13 @@ def _short(value: Any) -> str:
     return text if len(text) <= 100 else f"{text[:100]}… ({type(value).__name__})"
 
 
+def other_package_hint(env: object) -> str:
+    """Return what wraps an environment of another package; "" if it is none."""
+    packages = {kind.__module__.partition(".")[0] for kind in type(env).__mro__}
+    known = {"entity_gym": "from_entity_gym", "pettingzoo": "from_pettingzoo"}
+    return next((f" Use entitize.{known[name]}" for name in known if name in packages), "")
+
+
 def old_gym_hint(env: Any) -> str:
     """Return advice, in a sentence, where something steps like an environment of the old gym; else ""."""
     if not (callable(getattr(env, "step", None)) and callable(getattr(env, "reset", None))):

@@ -160,5 +160,7 @@ def _check_type(name: str, value: Any, annotation: str) -> None:
         return
     else:
         right = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if kind == "float" and isinstance(value, float) and not right:
+        raise ValueError(f"{name}: expected a finite number, got {value}")
     if not right:
         raise TypeError(f"{name}: expected {annotation}, got {value!r} ({type(value).__name__})")

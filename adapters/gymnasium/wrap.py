@@ -10,7 +10,14 @@ from gymnasium.utils import RecordConstructorArgs
 
 from ...envs import EntityBatch, ObservationError, unbatch_observation
 from ...envs.errors import reset_needed
-from ...envs.returned import check_has_spaces, env_name, old_gym_hint, reset_values, step_values
+from ...envs.returned import (
+    check_has_spaces,
+    env_name,
+    old_gym_hint,
+    other_package_hint,
+    reset_values,
+    step_values,
+)
 from .lane_errors import contains, misfit
 from .results import check_rewards, scalar_reward
 from .translation import MASK, MaskSource, SpaceTranslation, checked_actions, lift
@@ -161,13 +168,6 @@ def wrap(
     if not isinstance(env, gymnasium.Env):
         raise TypeError(
             f"wrap: expected a gymnasium.Env, got {env!r}."
-            + (_other_hint(env) or old_gym_hint(env) or " For ids and functions use entitize.make")
+            + (other_package_hint(env) or old_gym_hint(env) or " For ids and functions use entitize.make")
         )
     return EntityWrapper(env, view, action_mask, actions)
-
-
-def _other_hint(env: object) -> str:
-    """Return what wraps an environment of another package; "" if it is none."""
-    packages = {kind.__module__.partition(".")[0] for kind in type(env).__mro__}
-    known = {"entity_gym": "from_entity_gym", "pettingzoo": "from_pettingzoo"}
-    return next((f" Use entitize.{known[name]}" for name in known if name in packages), "")

@@ -44,6 +44,8 @@ class MaskReader:
         if ids is not None and types is not None:
             self.fail(f"{side}s: expected ids or types, got both")
         try:
+            if isinstance(ids, str) or isinstance(types, str):
+                raise TypeError  # whose items are letters
             return self._given(side, ids, types)
         except TypeError:
             what, given = ("types", types) if ids is None else ("ids", ids)

@@ -95,7 +95,7 @@ class Resolver:
         for name, features in self.space.entities.items():
             rows = entities[name] = self._rows(name, features, observation.entities.get(name))
             starts.append(starts[-1] + len(rows))
-        globals_ = self._globals(observation.globals)
+        globals_ = self._globals(observation.globals, getattr(observation, "global_names", None))
         self._check_types(observation.entities, "entities")
         names, index_of = self._names(observation.ids, starts)
         visible = self._visible(observation.visible or {}, entities)
@@ -166,8 +166,11 @@ class Resolver:
             )
         return rows
 
-    def _globals(self, given: ArrayLike) -> NDArray[np.float32]:
+    def _globals(self, given: ArrayLike, names: tuple[str, ...] | None) -> NDArray[np.float32]:
+        """Return the global features; `names` are those of an `Obs` that has an object for them."""
         features = self.space.global_features
+        if names is not None and names != features:
+            self._fail(f"globals: expected an object with the features {features}, got one with {names}")
         try:
             numbers = real_numbers(given)
         except (TypeError, ValueError) as error:

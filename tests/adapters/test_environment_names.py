@@ -154,3 +154,21 @@ def test_environments_of_the_old_gym_are_sent_to_shimmy() -> None:
     for make in (lambda: ez.wrap(Old()), lambda: ez.make(Old)):  # type: ignore[arg-type]
         with raises(TypeError, "Old", "old gym", "shimmy"):
             make()
+
+
+def test_a_game_of_pettingzoo_that_exists_already_has_a_function_of_its_own() -> None:
+    game = ez.to_pettingzoo(ez.games.MultiSnakeAgents(2), layout="flat", maxima=8, illegal="replace")
+    for make in (ez.make_vec, ez.make):
+        with raises(TypeError, type(game).__name__, "from_pettingzoo"):
+            make(game)
+
+
+def test_a_misspelt_option_of_make_vec_itself_is_named() -> None:
+    class Swarm(ez.games.CherryPick):
+        def __init__(self, num_drones: int = 3) -> None:
+            super().__init__()
+
+    with raises(TypeError, "Swarm", "'num_env'", "'num_envs'"):
+        ez.make_vec(Swarm, num_env=3)
+    with raises(TypeError, "Swarm", "'num_drone'", "'num_drones'"):
+        ez.make_vec(Swarm, num_drone=3)

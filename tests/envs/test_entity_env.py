@@ -186,6 +186,12 @@ WRONG_OBSERVATIONS: list[tuple[tuple[object, ...], Any]] = [
     (("'Walk'", "mask", -1, 1), {"actions": {"Walk": CM(actor_ids=["ann"], mask=[[0, 1, -1]])}}),
     (("'Aim'", "'eve'"), {"actions": {"Aim": SM(actor_ids=["ann"], actee_ids=["eve"])}}),
     (("'Walk'", "'Ghost'", "'Unit'"), {"actions": {"Walk": CM(actor_types=["Ghost"])}}),
+    (("'Walk'", "actor_types", "list", "'Unit'"), {"actions": {"Walk": CM(actor_types="Unit")}}),
+    (("'Walk'", "actor_ids", "list", "'ann'"), {"actions": {"Walk": CM(actor_ids="ann")}}),
+    (
+        ("'Aim'", "actee_types", "list", "'Food'"),
+        {"actions": {"Aim": SM(actor_types=["Unit"], actee_types="Food")}},
+    ),
     (("'Walk'",), {"actions": {"Walk": CM(actor_ids=["ann"], actor_types=["Unit"])}}),
     (("'Walk'", "'ann'"), {"actions": {"Walk": CM(actor_ids=["ann", "bob", "ann"])}}),
     (("'Walk'", "'Unit'"), {"actions": {"Walk": CM(actor_types=["Unit", "Unit"])}}),

@@ -367,6 +367,18 @@ def test_what_an_author_returns_wrongly_is_told(parts: dict[str, Any], facts: li
     assert game.agents == AGENTS
 
 
+def test_an_agent_that_joins_or_comes_back_is_told_that_it_can_not() -> None:
+    class Late(Duel):
+        def _reset(self, options: Any) -> Any:
+            super()._reset(options)
+            return {agent: seen for agent, seen in self.look().items() if agent != "fighter_2"}
+
+    game = Late()
+    game.reset(seed=2)
+    with raises(ez.ObservationError, "Late._step", "'fighter_2'", "join", "without actors"):
+        game.step({agent: {"move": np.array([0])} for agent in AGENTS[:2]})
+
+
 @pytest.mark.parametrize(
     ("found", "facts"),
     [

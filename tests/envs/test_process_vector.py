@@ -158,7 +158,7 @@ def test_it_keeps_the_rules_and_refuses_illegal_actions() -> None:
     [
         ("die", 3, ("envs [2, 3]", "SIGKILL", "step"), (2, 3), 2),
         ("raise", 3, ("env 2 (Growing)", "ValueError", "step", "out of luck"), (2,), 4),
-        ("unpicklable", 1, ("envs [2, 3]", "raised"), (2, 3), 4),
+        ("unpicklable", 1, ("envs [2, 3]", "raised", "'odd'"), (2, 3), 4),
     ],
 )
 def test_when_a_worker_fails_in_a_step_its_envs_are_named_and_all_others_closed(

@@ -288,6 +288,30 @@ def test_two_classes_of_one_name_are_not_one_type() -> None:
         untyped.Obs([DRONE, Other(1.0)])
 
 
+@pytest.mark.parametrize(
+    ("seen", "facts"),
+    [
+        (lambda: untyped.Obs(DRONE, globals=DRONE), ["globals", "wind", "x"]),
+        (lambda: untyped.Obs(Drone(None)), ["Drone.x", "finite", "None"]),  # type: ignore[arg-type]
+        (lambda: untyped.Obs(Drone(1e300)), ["Drone.x", "finite", "1e+300"]),
+    ],
+)
+def test_values_of_objects_are_named_as_they_came(seen: Callable[[], Any], facts: list[object]) -> None:
+    class Windy(ez.EntityEnv):
+        def __init__(self) -> None:
+            spaces = ez.declare(entities=[Drone], global_features=Weather, actions={"move": Move})
+            self.observation_space, self.action_space = spaces
+
+        def _reset(self, options: Any) -> Any:
+            return seen()
+
+        def _step(self, actions: Any) -> Any:
+            raise NotImplementedError
+
+    with raises(ez.ObservationError, *facts):
+        Windy().reset()
+
+
 def test_one_entity_may_be_given_by_itself() -> None:
     assert np.shape(untyped.Obs(entities=DRONE, hidden=DRONE).entities["Drone"]) == (1, 1)
 

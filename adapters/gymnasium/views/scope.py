@@ -166,9 +166,9 @@ class Scope:
             finite = np.isfinite(array if array.dtype == np.float32 else as_float32(array))
             if not finite.all():
                 where = np.argwhere(~finite)[0]
+                of_lane = f" of lane {where[0]}" if len(array) > 1 else ""
                 raise ObservationError(
-                    f"{self.place}: {finite_words(array[tuple(where)])} at {where[1:].tolist()} of lane"
-                    f" {where[0]}"
+                    f"{self.place}: {finite_words(array[tuple(where)])} at {where[1:].tolist()}{of_lane}"
                 )
         return array
 

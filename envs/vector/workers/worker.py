@@ -45,6 +45,22 @@ class ProcessGone(Exception):
     """The process at the other end of the pipe has ended."""
 
 
+def _place_of_unpicklable(payload: Any) -> str:
+    """Return the keys that lead to what can't be pickled, as " at ['infos']['x']"."""
+    place = ""
+    while isinstance(payload, dict | tuple | list):
+        parts = payload.items() if isinstance(payload, dict) else enumerate(payload)
+        for key, part in parts:
+            try:
+                cloudpickle.dumps(part)
+            except Exception:
+                place, payload = place + (f"[{key!r}]" if isinstance(key, str) else ""), part
+                break
+        else:
+            break
+    return f" at {place}" if place else ""
+
+
 def send(connection: Connection, word: str, payload: Any = None) -> None:
     """Do what `connection.send` does, in half of its time, and with classes of the user's script too.
 
@@ -54,7 +70,10 @@ def send(connection: Connection, word: str, payload: Any = None) -> None:
     try:
         message = pickle.dumps((word, payload), pickle.HIGHEST_PROTOCOL)
     except Exception:  # the script's classes are others here: cloudpickle knows which
-        message = cloudpickle.dumps((word, payload))
+        try:
+            message = cloudpickle.dumps((word, payload))
+        except Exception as error:
+            raise TypeError(f"{error}{_place_of_unpicklable(payload)}") from error
     try:
         connection.send_bytes(message)
     except OSError as error:
