@@ -106,18 +106,19 @@ class LogitsHead(nn.Module):
         """Return the row that each actor's logits come from (A,)."""
         return actor_rows(self.distribution.name, self.of_step, rows, mask, self.num_choices)
 
-    def _logits(self, x: Tensor, rows: RowLayout, mask: ActionMask) -> Tensor:
+    def logits(self, x: Tensor, rows: RowLayout, mask: ActionMask) -> Tensor:
+        """Return the logits of each actor's choices (A, C), of rows (N, D) of `RogueNet.encode`; unmasked."""
         return self.proj(x.index_select(0, as_tensor(self.actor_rows(rows, mask), x)))
 
     def draw(self, x: Tensor, rows: RowLayout, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
         """Sample an action for each actor with `rng`; None: the most probable one."""
-        return self.distribution.draw(self._logits(x, rows, mask), mask.mask, rng)
+        return self.distribution.draw(self.logits(x, rows, mask), mask.mask, rng)
 
     def evaluate(
         self, x: Tensor, rows: RowLayout, mask: ActionMask, actions: RaggedArray
     ) -> tuple[Tensor, Tensor]:
         """Return the log-probability of each actor's action and the entropy of its distribution (A,)."""
-        return self.distribution.evaluate(self._logits(x, rows, mask), mask.mask, actions)
+        return self.distribution.evaluate(self.logits(x, rows, mask), mask.mask, actions)
 
     def as_raw(self, chosen: RaggedArray) -> RaggedArray:
         """Return actions as `evaluate` takes them: choices stay as they are."""
@@ -125,7 +126,7 @@ class LogitsHead(nn.Module):
 
     def explain(self, x: Tensor, rows: RowLayout, mask: ActionMask) -> Tensor:
         """Return the probability of each choice (A, C)."""
-        return self.distribution.probabilities(self._logits(x, rows, mask), mask.mask)
+        return self.distribution.probabilities(self.logits(x, rows, mask), mask.mask)
 
 
 class SelectEntityHead(nn.Module):

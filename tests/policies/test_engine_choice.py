@@ -81,8 +81,8 @@ def own_head(net: RogueNet, _: Any) -> None:
 
 
 class Colder(LogitsHead):
-    def _logits(self, x: Tensor, rows: Any, mask: Any) -> Tensor:
-        return super()._logits(x, rows, mask) / 2
+    def logits(self, x: Tensor, rows: Any, mask: Any) -> Tensor:
+        return super().logits(x, rows, mask) / 2
 
 
 def own_class(net: RogueNet, _: Any) -> None:
