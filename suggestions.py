@@ -13,7 +13,6 @@ ELSEWHERE = {
     "n_steps": "num_steps",
     "rollout_length": "num_steps",
     "batch_size": "minibatch_size",
-    "num_minibatches": "minibatch_size",
     "n_epochs": "update_epochs",
     "num_epochs": "update_epochs",
     "lr": "learning_rate",
@@ -76,7 +75,7 @@ def unknown(what: str, name: object, known: Iterable[str]) -> str:
 class KnownOptions:
     """Base of dataclasses of options: an unknown one is an error that suggests a known one."""
 
-    if not TYPE_CHECKING:  # which see the dataclass's own signature
+    if not TYPE_CHECKING:  # type checkers read the signature of the dataclass
 
         def __new__(cls, *args, **options):
             """Check the names of the options."""
@@ -96,7 +95,7 @@ def check_options(
         TypeError: it does not take one; the nearest name is suggested.
     """
     try:
-        parameters = inspect.signature(function).parameters
+        parameters = inspect.signature(function, follow_wrapped=False).parameters  # a wrapper may take more
     except (TypeError, ValueError):  # a signature that can't be found out
         return
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):

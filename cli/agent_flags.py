@@ -30,7 +30,7 @@ class AgentFlags:
     """The agent that plays, and its environments."""
 
     run: tyro.conf.Positional[Path]
-    """The run folder; or a bot of your own in the environment --env.id, module:function."""
+    """The run folder; or a bot, module:function, which needs --env.id."""
     deterministic: bool = False
     """Take the most probable action instead of sampling."""
     seed: int | None = None
@@ -56,6 +56,10 @@ class AgentFlags:
             UserError: see `read_agent_config`; or a bot is without an environment.
         """
         if is_bot(self.run):
+            if self.checkpoint is not None:
+                raise UserError(
+                    f"--checkpoint: expected a run folder with it, got the bot {self.run}. Remove it"
+                )
             if self.env.id is None:
                 raise UserError(f"{self.run}: expected the environment that it plays in, --env.id, got none")
             return TrainConfig(env=EnvConfig(self.env.id, view=self.env.view))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -69,8 +70,7 @@ class EvalArguments(AgentFlags):
     Default: as the run's configuration says."""
     by: str | None = None
     """Also a line for each value that the info of an episode's last step has under this name, such as
-    level_seed or outcome; of many values the lowest and highest returns. The interval of all episodes then
-    draws whole values."""
+    level_seed or outcome; of many values those with the lowest and highest returns."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -105,6 +105,10 @@ def main(arguments: Sequence[str]) -> None:
     chosen = parse(EvalArguments, "eval", arguments)
     if not chosen.against and "--against" in arguments:  # as where a shell's variable is empty
         raise UserError("--against: expected run or checkpoint folders, got none")
+    if chosen.by and chosen.against:
+        raise UserError("--by: expected it without --against, whose table has no returns. Remove it")
+    if chosen.by in chosen.vary:
+        raise UserError(f"--by {chosen.by}: expected another name than those of --vary")
     config, settings = chosen.read()
     lanes = chosen.num_envs or settings.num_envs
     settings = replace(settings, episodes=chosen.episodes or settings.episodes, num_envs=lanes)
@@ -135,7 +139,9 @@ def main(arguments: Sequence[str]) -> None:
             told.append(levels)
     if not chosen.against:
         title = _title(config.env.id, chosen.kwargs)
-        Console().print(results_table(title, "; ".join(dict.fromkeys(told)), rows, chosen.by))
+        if chosen.by:
+            told += _notes(rows, chosen.by)
+        Console().print(results_table(title, "; ".join(dict.fromkeys(told)), rows))
 
 
 def _title(name: str, options: Mapping[str, Any]) -> str:
@@ -156,12 +162,14 @@ def _name(path: Path) -> str:
 def judge(
     agents: Mapping[str, ActingPolicy], venv: EntityVectorEnv, settings: EvalConfig, by: str | None = None
 ) -> dict[str, EpisodeResults]:
-    """Every agent's episodes, all from the same seed, with the infos under the key `by`."""
+    """Every agent's episodes, all from the same seed, with infos under the key `by`."""
     keywords = () if by is None else (by,)
-    return {
-        name: evaluate(actor, venv, settings.episodes, settings.deterministic, settings.seed, keywords)
-        for name, actor in agents.items()
-    }
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "evaluate: info_keywords", UserWarning)  # the caption says it
+        return {
+            name: evaluate(actor, venv, settings.episodes, settings.deterministic, settings.seed, keywords)
+            for name, actor in agents.items()
+        }
 
 
 def _play_matches(
@@ -196,7 +204,8 @@ def _split_rows(row: TableRow, by: str | None) -> list[TableRow]:
     name, setting, result = row
     if by is None or by not in result.infos:
         return [row]
-    parts = list(result.split(by).items())
+    with user_errors(TypeError):  # arrays and dicts
+        parts = list(result.split(by).items())
     if len(parts) > _MOST_VALUES:
         parts.sort(key=lambda part: part[1].returns.mean())
         parts = parts[: _MOST_VALUES // 2] + parts[-_MOST_VALUES // 2 :]
@@ -206,27 +215,37 @@ def _split_rows(row: TableRow, by: str | None) -> list[TableRow]:
     ]
 
 
-def results_table(title: str, caption: str, rows: Sequence[TableRow], by: str | None = None) -> Table:
+def _notes(rows: Sequence[TableRow], by: str) -> list[str]:
+    """Return what the caption says of the values of infos under the key `by`."""
+    whole = [result for _, setting, result in rows if setting.get(by, _ALL) == _ALL]
+    counts = [len(result.split(by)) if by in result.infos else 0 for result in whole]
+    if not max(counts):
+        return [f"no episode's last info has {by!r}"]
+    half = _MOST_VALUES // 2
+    many = max(counts) > _MOST_VALUES
+    return [f"{by}: the {half} lowest and the {half} highest of {max(counts)}"] if many else []
+
+
+def results_table(title: str, caption: str, rows: Sequence[TableRow]) -> Table:
     """One line per agent and setting: mean return, its interval, episodes and their mean length.
 
-    With their success rate, if episodes have one. The interval of all episodes draws whole values of `by`.
+    With their success rate, if episodes have one.
     """
     table = Table(title=escape(title), caption=escape(caption), min_width=len(caption) + 2)
     table.add_column("agent")
     has_success = any(result.success_rate for _, _, result in rows)
-    num_cells = 0 if not has_success else 2 if by is None else 1  # on 80 columns there is room for no more
-    success = ("success", "95 %")[:num_cells]
     options = dict.fromkeys(name for _, setting, _ in rows for name in setting)
+    num_cells = 0 if not has_success else 1 if options else 2  # on 80 columns there is room for no more
+    success = ("success", "95 %")[:num_cells]
     for heading in (*options, "return", "95 % interval", *success, "episodes", "steps"):
         is_interval = "95 %" in heading
         width = None if is_interval else len(heading)
         table.add_column(escape(heading), justify="right", no_wrap=is_interval, min_width=width)
     for name, setting, result in rows:
-        interval = result.interval(by=by if by and setting.get(by) == _ALL else None)
         table.add_row(
             escape(name),
             *(escape(str(setting.get(option, _ALL))) for option in options),
-            *_cells(interval),
+            *_cells(result.interval()),
             *_cells(result.success_rate)[:num_cells],
             str(len(result.returns)),
             f"{result.lengths.mean():.0f}",

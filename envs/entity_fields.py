@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origi
 import numpy as np
 from numpy.typing import NDArray
 
-from .actions.array_checks import real_numbers
+from .actions.array_checks import all_finite, as_float32, real_numbers
 
 
 @dataclass(frozen=True)
@@ -112,10 +112,9 @@ def _number(scale: float) -> FieldColumns:
         column = real_numbers(values).astype(np.float64)
         if column.shape != (len(values),):
             raise ValueError(f"expected one number per entity, got values of shape {column.shape[1:]}")
-        with np.errstate(over="ignore"):
-            written = (column * scale).astype(np.float32)[:, None]
-        wrong = np.flatnonzero(~np.isfinite(written))
-        if len(wrong):
+        written = as_float32(column * scale)[:, None]
+        if not all_finite(written):
+            wrong = np.flatnonzero(~np.isfinite(written))
             raise ValueError(f"expected a finite number (float32), got {values[wrong[0]]!r}")
         return written
 

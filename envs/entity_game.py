@@ -234,8 +234,8 @@ class EntityGame(MultiAgentEnv):
             known = nearest_or_known(agent, agents)
             if agent in self.possible_agents:
                 known = (
-                    ", which is not: agents can't join or come back during a game. Let it wait with an"
-                    " observation without actors"
+                    ", which is out of play: agents can't join or come back during a game. Let it wait with"
+                    " an observation without actors"
                 )
             self.__fail(method, f"{name}: expected agents in play, got {agent!r}{known}")
 

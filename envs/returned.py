@@ -159,7 +159,7 @@ def _short(value: Any) -> str:
 
 
 def other_package_hint(env: object) -> str:
-    """Return what wraps an environment of another package; "" if it is none."""
+    """Return the function for an environment of another package, in a sentence; "" for others."""
     packages = {kind.__module__.partition(".")[0] for kind in type(env).__mro__}
     known = {"entity_gym": "from_entity_gym", "pettingzoo": "from_pettingzoo"}
     return next((f" Use entitize.{known[name]}" for name in known if name in packages), "")

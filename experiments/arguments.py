@@ -49,6 +49,10 @@ def parse(kind: type[T], command: str, arguments: Sequence[str], default: T | No
         return cast(T, value)
 
 
+#: Of the options that have other names elsewhere: those of the network.
+_OF_NET = ("d_model", "n_layer", "n_head")
+
+
 def _check_names(arguments: Sequence[str]) -> None:
     """Refuse hyper-parameters by the names of other libraries.
 
@@ -57,10 +61,10 @@ def _check_names(arguments: Sequence[str]) -> None:
     """
     for word in arguments:
         section, _, name = word.partition("=")[0].rpartition(".")
-        if section in ("--ppo", "--net") and (here := ELSEWHERE.get(name.replace("-", "_"))):
-            raise UserError(
-                f"unknown option {section}.{name}; did you mean {section}.{here.replace('_', '-')}?"
-            )
+        here = ELSEWHERE.get(name.replace("-", "_"))
+        if section in ("--ppo", "--net") and here not in (None, "num_envs"):
+            meant = f"--{'net' if here in _OF_NET else 'ppo'}.{here.replace('_', '-')}"
+            raise UserError(f"unknown option {section}.{name}; did you mean {meant}?")
 
 
 def _joined(arguments: Sequence[str]) -> list[str]:

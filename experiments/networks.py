@@ -19,7 +19,7 @@ from .config import TrainConfig
 from .environments import boards_of, is_microrts
 from .errors import UserError
 from .network_options import ROGUE_NET, baseline_options, is_own, reads_maps
-from .own_bots import OwnBot, is_bot
+from .own_bots import is_bot, load_bot
 from .own_networks import find_own_class, make_own_network, own_name_of
 
 #: Name of the random policy in tables.
@@ -138,9 +138,9 @@ def load_player(path: Path, venv: EntityVectorEnv) -> ActingPolicy:
     """Return a bot of the user, "module:function", or the network of a run or checkpoint, for `venv`.
 
     Raises:
-        UserError: see `OwnBot` and `load_network`.
+        UserError: see `load_bot` and `load_network`.
     """
-    return OwnBot(str(path), venv) if is_bot(path) else load_network(path, venv.single_observation_space)
+    return load_bot(str(path), venv) if is_bot(path) else load_network(path, venv.single_observation_space)
 
 
 def load_network(path: Path, space: EntitySpace | None = None) -> AnyNetwork:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..adapters.module_names import find_attribute
 from ..envs import ActionError, EntityBatch, EntityVectorEnv
-from ..policies import ActResult
+from ..policies import ActingPolicy, ActResult
 from ..trainers.evaluation.episodes import acting_policy
 from .error_place import where_raised
 from .errors import UserError
@@ -21,31 +21,34 @@ def is_bot(path: Path) -> bool:
     return is_own(str(path)) and not path.exists()
 
 
-class OwnBot:
-    """A function `f(batch, rng)` of the user, or an object with a method `act`, as a policy.
+def load_bot(name: str, venv: EntityVectorEnv) -> ActingPolicy:
+    """Return a function `f(batch, rng)` of the user as a policy for `venv`; or an object that is a policy.
 
     Args:
         name: "module:function"; the module may lie in the current folder.
-        venv: the environments that it plays in.
 
     Raises:
-        UserError: here, if there is no such function, or its module raised; in `act`, if the function raised,
-            or chose what is not allowed. The message has the place.
+        UserError: there is no such function, or its module raised; the message has the place.
     """
+    module, _, attribute = name.partition(":")
+    try:
+        found = find_attribute(module, attribute)
+    except gymnasium.error.NameNotFound as error:
+        raise UserError(f"{name}: {error}") from error
+    except Exception as error:
+        raise _error(name, error) from error
+    try:
+        player = acting_policy(name, found, venv)
+    except TypeError as error:
+        raise UserError(str(error)) from error
+    return player if player is found else _Bot(name, player)
 
-    def __init__(self, name: str, venv: EntityVectorEnv) -> None:
-        self._name = name
-        module, _, attribute = name.partition(":")
-        try:
-            found = find_attribute(module, attribute)
-        except gymnasium.error.NameNotFound as error:
-            raise UserError(f"{name}: {error}") from error
-        except Exception as error:
-            raise self._error(error) from error
-        try:
-            self._player = acting_policy(name, found, venv)
-        except TypeError as error:
-            raise UserError(str(error)) from error
+
+class _Bot:
+    """A function of the user as a policy, whose errors are `UserError`s with the place."""
+
+    def __init__(self, name: str, player: ActingPolicy) -> None:
+        self._name, self._player = name, player
 
     def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
         """Return the function's actions."""
@@ -55,8 +58,9 @@ class OwnBot:
             text = str(error)
             raise UserError(text if text.startswith(self._name) else f"{self._name}: {text}") from error
         except Exception as error:
-            raise self._error(error) from error
+            raise _error(self._name, error) from error
 
-    def _error(self, error: Exception) -> UserError:
-        text = f"{self._name}: {type(error).__name__}: {error}"
-        return UserError("\n".join(filter(None, [text, where_raised(error)])))
+
+def _error(name: str, error: Exception) -> UserError:
+    text = f"{name}: {type(error).__name__}: {error}"
+    return UserError("\n".join(filter(None, [text, where_raised(error)])))

@@ -13,7 +13,7 @@ from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntitySpace, Observation, ObservationError
-from ...envs.batch.resolve import all_finite
+from ...envs.actions.array_checks import all_finite
 from ...ragged import RaggedArray, concatenate
 from ..gymnasium.views.scope import ViewError
 from .agent_actions import AgentActions

@@ -176,7 +176,7 @@ class ProcgenEngine:
         return rewards, seen["rgb"], first
 
     def levels(self) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
-        """The level of each lane, whether its last step completed the one before, and that one.
+        """The level of each lane, whether its last step completed the level before, and the level before.
 
         All (num_envs,).
         """

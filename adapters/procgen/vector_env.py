@@ -53,8 +53,7 @@ class ProcgenVectorEnv(EntityVectorEnv):
     counts as truncated; bootstrap from the value of the last observation before the end.
 
     `info` holds for every lane `level_seed` int64, the level it is in, and `level_complete` bool, whether the
-    level before was completed by this step. Where an episode ended, `info["final_info"]` has the level that
-    it was in.
+    level before was completed by this step. Where an episode ended, `info["final_info"]` has its last level.
 
     Args:
         game: one of the 16.
@@ -239,7 +238,7 @@ def _info(
     before: NDArray[np.int64],
     ended: NDArray[np.bool_] | None,
 ) -> dict[str, Any]:
-    """Return the info of lanes in the levels `seeds` (num_envs,), of which some have `ended` one `before`."""
+    """Return the info of lanes, all (num_envs,): `before` are their last levels where an episode `ended`."""
     info: dict[str, Any] = {"level_seed": seeds, "level_complete": complete}
     if ended is not None and ended.any():
         info["final_info"] = {"level_seed": before, "level_complete": complete}

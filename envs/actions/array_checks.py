@@ -5,6 +5,7 @@ The functions `*_problem` return what is wrong as half a sentence, None where no
 
 from __future__ import annotations
 
+import math
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, EnumType
@@ -147,6 +148,12 @@ def as_float32(numbers: NDArray[Any]) -> NDArray[np.float32]:
     """Return `numbers` as float32; what lies beyond its range (3.4e38) is infinite, without a warning."""
     with np.errstate(over="ignore"):
         return numbers.astype(np.float32)
+
+
+def all_finite(array: NDArray[np.float32]) -> bool:
+    """Return True if all numbers are finite."""
+    # One pass in the usual case; only a sum of squares that overflows or is inf or nan needs a second.
+    return math.isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all())
 
 
 def finite_words(number: Any) -> str:

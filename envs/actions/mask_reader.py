@@ -45,7 +45,7 @@ class MaskReader:
             self.fail(f"{side}s: expected ids or types, got both")
         try:
             if isinstance(ids, str) or isinstance(types, str):
-                raise TypeError  # whose items are letters
+                raise TypeError  # a string is a sequence of letters, too
             return self._given(side, ids, types)
         except TypeError:
             what, given = ("types", types) if ids is None else ("ids", ids)

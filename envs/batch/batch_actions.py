@@ -130,7 +130,7 @@ def ragged_actions(
 ) -> Mapping[str, RaggedArray]:
     """Return `actions` as ragged arrays: of an array (A, …), row i is that of the i-th actor of `batch`.
 
-    What else may be wrong is left as it is.
+    Other errors are left to `validate_actions`.
 
     Raises:
         ActionError: something is neither ragged nor such an array.
@@ -146,6 +146,8 @@ def ragged_actions(
 
 def _of_actors(name: str, action: ActionSpace, part: ActionMask, given: Any) -> RaggedArray:
     expected = (part.actors.num_items, *action.item_shape)
+    if not expected[0] and isinstance(given, np.ndarray) and not given.size:  # such as of an empty list
+        return RaggedArray.empty(len(part.actors), action.item_shape, action.dtype)
     if not isinstance(given, np.ndarray) or given.shape != expected:
         got = f"an array {given.shape}" if isinstance(given, np.ndarray) else f"a {type(given).__name__}"
         raise ActionError(

@@ -9,7 +9,6 @@ Shape alphabet: N entities, A actors, E actees, C choices, F features, G global 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -19,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...ragged import RaggedArray
 from ..actions.action_mask import ActionMask
-from ..actions.array_checks import as_float32, finite_words, real_numbers
+from ..actions.array_checks import all_finite, as_float32, finite_words, real_numbers
 from ..actions.kinds import Action, Mask
 from ..actions.mask_reader import MaskReader
 from ..errors import ObservationError
@@ -256,8 +255,3 @@ class Resolver:
                 )
             visible[name] = flags
         return visible
-
-
-def all_finite(array: NDArray[np.float32]) -> bool:
-    # One pass in the usual case; only a sum of squares that overflows or is inf or nan needs a second.
-    return math.isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all())

@@ -152,7 +152,7 @@ def ended_successes(info: Mapping[str, Any], ended: NDArray[np.bool_]) -> NDArra
     That is `is_success` of the last step's info, as Gymnasium-Robotics and Stable-Baselines3 call it; None
     where no episode that ended has a number or a bool there.
     """
-    if SUCCESS not in info and SUCCESS not in info.get("final_info", {}):
+    if not ended.any() or (SUCCESS not in info and SUCCESS not in info.get("final_info", {})):
         return None
     successes = np.full(len(ended), np.nan, np.float32)
     lanes = np.flatnonzero(ended).tolist()
@@ -162,8 +162,11 @@ def ended_successes(info: Mapping[str, Any], ended: NDArray[np.bool_]) -> NDArra
 
 
 def success_of(value: Any) -> float:
-    """Return an `is_success` of infos as a number; NaN where it is neither a number nor a bool."""
-    return float(value) if isinstance(value, bool | int | float | np.bool_ | np.number) else math.nan
+    """Return an `is_success` of infos as a number; NaN where it is none from 0 to 1, and no bool."""
+    if isinstance(value, np.ndarray) and value.size == 1:
+        value = value.item()
+    is_rate = isinstance(value, bool | int | float | np.bool_ | np.number) and 0 <= value <= 1
+    return float(value) if is_rate else math.nan
 
 
 def is_lane_mask(key: Any, info: Mapping[Any, Any]) -> bool:

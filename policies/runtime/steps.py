@@ -21,7 +21,7 @@ from ...envs import (
     EntitySpace,
     ObservationError,
 )
-from ...envs.batch.resolve import all_finite
+from ...envs.actions.array_checks import all_finite
 from ...ragged import RaggedArray
 
 _FLOAT, _INT, _FLAG, _BOOL, _BYTE = map(np.dtype, (np.float32, np.int64, np.int8, np.bool_, np.uint8))

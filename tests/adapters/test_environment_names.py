@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -168,6 +169,12 @@ def test_a_misspelt_option_of_make_vec_itself_is_named() -> None:
         def __init__(self, num_drones: int = 3) -> None:
             super().__init__()
 
+    @functools.wraps(Swarm)
+    def outer(extra: int = 0, **options: Any) -> Any:
+        return Swarm(**options)
+
+    with ez.make_vec(outer, 2, extra=3, num_drones=2) as venv:
+        assert venv.num_envs == 2
     with raises(TypeError, "Swarm", "'num_env'", "'num_envs'"):
         ez.make_vec(Swarm, num_env=3)
     with raises(TypeError, "Swarm", "'num_drone'", "'num_drones'"):

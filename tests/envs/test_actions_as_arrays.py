@@ -64,6 +64,17 @@ def test_self_play_takes_arrays_for_the_lanes_of_the_learner() -> None:
     assert_same(ragged, played(venv(), as_arrays))
 
 
+@pytest.mark.parametrize("game", ["MineSweeper", "Pendulum-v1", "MicroRTS/basesWorkers8x8"])
+def test_an_empty_list_is_the_choice_of_no_actors(game: str) -> None:
+    with ez.make_vec(game, 2) as venv:
+        batch, _ = venv.reset(seed=0)
+        rng = np.random.default_rng(0)
+        for _ in range(30):
+            actions = sample_actions(venv.single_action_space, batch, rng)
+            lists = {name: np.array(chosen.values.tolist()) for name, chosen in actions.items()}
+            batch, *_ = venv.step(lists)
+
+
 def test_a_bot_may_return_arrays() -> None:
     def bot(batch: Any, rng: Any) -> Any:
         return as_arrays(sample_actions(venv.single_action_space, batch, rng))

@@ -407,6 +407,8 @@ def test_flags_change_a_section_that_the_file_has(
         (["--ppo.learning-rat", "1"], ["--ppo.learning-rate"]),
         (["--ppo.n_steps=3"], ["--ppo.n_steps", "--ppo.num-steps"]),
         (["--net.hidden-size", "3"], ["--net.hidden-size", "--net.d-model"]),
+        (["--ppo.num-layers", "3"], ["--ppo.num-layers", "--net.n-layer"]),
+        (["--net.lr", "3"], ["--net.lr", "--ppo.learning-rate"]),
         (["--ppo.gamma", "high"], ["'high'"]),
     ],
 )

@@ -45,8 +45,8 @@ def six(batch, rng):
     return say(6, batch)
 
 
-def arrays(batch, rng):
-    return {"Say": np.full(len(batch), 3)}
+def columns(batch, rng):
+    return {"Say": np.full((len(batch), 1), 3)}
 
 
 def broken(batch, rng):
@@ -141,7 +141,7 @@ def test_bots_play_games_against_each_other(entitize: Run) -> None:
         ("three_game:number", ["three_game:number", "int"]),
         ("three_game:Constant", ["three_game:Constant", "class"]),
         ("three_game:six", ["three_game:six", "Say", "6"]),
-        ("three_game:arrays", ["three_game:arrays", "Say", "RaggedArray", "ndarray"]),
+        ("three_game:columns", ["three_game:columns", "Say", "RaggedArray", "1)"]),
         ("three_game:broken", ["three_game:broken", "no idea", "three_game.py", "broken"]),
     ],
 )
@@ -155,6 +155,11 @@ def test_a_bot_needs_an_environment(entitize: Run) -> None:
     for command in (("eval",), ("play", "--html", "page.html"), ("record", "--out", "plays")):
         code, _, err = entitize(command[0], "three_game:three", *command[1:])
         assert code == 2 and "three_game:three" in err and "--env.id" in err
+
+
+def test_a_bot_has_no_checkpoint(entitize: Run, tmp_path: Path) -> None:
+    code, _, err = entitize("eval", "three_game:three", *IN_GAME, "--checkpoint", tmp_path)
+    assert code == 2 and "--checkpoint" in err and "three_game:three" in err
 
 
 def test_a_bot_has_no_card(entitize: Run) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from entitize.experiments import ConfigError, EvalConfig, TrainConfig, read_config, settings_of, to_yaml
 
-from facts import mentions, raises, warns
+from facts import mentions, raises
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -132,9 +132,12 @@ def test_results_by_what_infos_say(entitize: Run, tmp_path: Path, monkeypatch: p
     code, out, _ = entitize("eval", run, "--by", "level", "--episodes", 400, "--kwargs", "levels=60")
     levels = [line.split("│")[2].strip() for line in out.splitlines() if "│" in line]
     assert code == 0 and levels == ["all", *map(str, range(10)), *map(str, range(50, 60))]
-    with warns(UserWarning, "'levle'"):
-        code, out, _ = entitize("eval", run, "--by", "levle", "--episodes", 4)
-    assert code == 0 and out.count(" 4 │") == 1
+    assert "10 lowest" in out and "60" in out
+    code, out, _ = entitize("eval", run, "--by", "levle", "--episodes", 4)
+    assert code == 0 and out.count(" 4 │") == 1 and "'levle'" in out
+    for words in (("--by", "level", "--against", run), ("--by", "levels", "--vary", "levels=2,3")):
+        code, _, err = entitize("eval", run, *words)
+        assert code == 2 and "--by" in err and words[2] in err
 
 
 @pytest.mark.parametrize(

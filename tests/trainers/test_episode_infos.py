@@ -96,6 +96,35 @@ def test_an_interval_draws_whole_levels() -> None:
     assert whole.mean == plain.mean and whole.high - whole.low > 1.5 * (plain.high - plain.low)
 
 
+@pytest.mark.parametrize("value", [np.nan, None])
+def test_episodes_without_a_value_are_no_level(value: Any) -> None:
+    class Some(Levels):
+        def _step(self, actions: Any) -> Any:
+            *step, info = super()._step(actions)
+            return *step, {**info, "level": value if self.level == 5 else float(self.level)}
+
+    results = results_in(ez.make_vec(Some, 4))
+    parts = results.split("level")
+    assert list(parts) == [0, 1, 2, 3, 4, None] and (parts[None].returns == 5).all()
+    groups = [100 + k if level == 5 else level for k, level in enumerate(results.returns)]
+    assert results.interval(by="level") == bootstrap_interval(results.returns, groups=groups)
+
+
+@pytest.mark.parametrize("value", [2.5, -1, math.inf, 10**400, "yes", np.ones(2)])
+def test_what_is_no_rate_is_no_answer(value: Any) -> None:
+    class Odd(Levels):
+        def _step(self, actions: Any) -> Any:
+            *step, info = super()._step(actions)
+            return *step, {**info, "is_success": value if self.level else np.array([1.0])}
+
+    results = results_in(ez.make_vec(Odd, 4))
+    assert results.success_rate is not None and results.success_rate.mean == 1
+    policy = ez.RogueNet(Odd.observation_space, Odd.action_space, d_model=8, n_layer=1, n_head=1)
+    trainer = ez.PPO(policy, ez.make_vec(Odd, 4), ez.PPOConfig(num_steps=16, minibatch_size=32))
+    trainer.train(128, progress=False)
+    assert trainer.episodes.summary()["charts/success_rate"] == 1
+
+
 def test_infos_of_wrapped_environments() -> None:
     class Coins(gymnasium.Env):  # type: ignore[type-arg]
         observation_space = gymnasium.spaces.Box(-1, 1, (2,))
@@ -181,12 +210,47 @@ def test_an_agent_that_joins_some_games_counts_with_those_that_it_was_in() -> No
     assert len(set(zip(results.games, results.returns, strict=True))) == len(set(results.returns))
 
 
+def test_games_of_past_self_play_have_numbers_of_their_own() -> None:
+    lanes = ez.make_vec("MultiSnake/lanes", 4, max_steps=8)
+    policy = ez.RogueNet(lanes.single_observation_space, lanes.single_action_space, d_model=8, n_layer=1)
+    venv = ez.self_play.past_self_play(lanes, ez.self_play.OpponentPool(policy), latest_share=0.0, seed=0)
+    venv.set_progress(0.0)  # as training does, which takes the first snapshot
+    results = ez.evaluate(policy, venv, 16)
+    assert len(set(results.lanes)) == 4 and len(set(results.games)) == 16, "it plays one lane of each game"
+
+
+def test_agents_that_take_turns_with_whole_games_share_none() -> None:
+    class Alternate(ParallelEnv):  # type: ignore[type-arg,misc]
+        metadata: ClassVar[dict[str, Any]] = {"name": "alternate"}
+        possible_agents: ClassVar[list[str]] = ["a", "b"]
+        game = -1
+
+        def observation_space(self, agent: str) -> Any:
+            return gymnasium.spaces.Box(-1, 1, (2,))
+
+        def action_space(self, agent: str) -> Any:
+            return gymnasium.spaces.Discrete(2)
+
+        def reset(self, seed: int | None = None, options: Any = None) -> Any:
+            self.game = 0 if seed is not None else self.game + 1
+            self.agents = [self.possible_agents[self.game % 2]]
+            return {agent: np.zeros(2, np.float32) for agent in self.agents}, {self.agents[0]: {}}
+
+        def step(self, actions: Any) -> Any:
+            (agent,), self.agents = self.agents, []
+            seen, info = {agent: np.zeros(2, np.float32)}, {agent: {"game": self.game}}
+            return seen, {agent: 1.0}, {agent: True}, {agent: False}, info
+
+    results = results_in(ez.from_pettingzoo(Alternate()), ["game"], 8)
+    assert (results.games == results.infos["game"]).all() and len(set(results.games)) == 8
+
+
 def test_keys_that_nothing_has() -> None:
     venv = ez.make_vec(Levels, 2)
     with warns(UserWarning, "info_keywords", "'levle'"):
         results = results_in(venv, ["levle", "level"], 4)
     assert "level" in results.infos and "levle" not in results.infos
-    with raises(KeyError, "'levle'", "level"):
+    with raises(KeyError, "'levle'", "level", "info_keywords"):
         results.split("levle")
     with raises(TypeError, "info_keywords", "'level'"):
         results_in(ez.make_vec(Levels, 2), "level", 4)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -113,16 +113,11 @@ def evaluate(
     rows = [(*episode, lane) for lane, done in enumerate(played) for episode in done]
     returns, lengths, infos, played_in, lanes = zip(*rows, strict=True)
     numbers = np.array(lengths), np.array(lanes), np.array(played_in)
-    columns = {key: _column([info[key] for info in infos]) for key in keys if _is_given(key, infos)}
+    given = [key for key in keys if any(info[key] is not None for info in infos)]
+    for key in set(keys) - {*given, SUCCESS}:
+        warnings.warn(f"evaluate: info_keywords: no episode's last info has {key!r}", stacklevel=2)
+    columns = {key: _column([info[key] for info in infos]) for key in given}
     return EpisodeResults(np.array(returns, np.float64), *numbers, columns)
-
-
-def _is_given(key: str, infos: Sequence[Mapping[str, Any]]) -> bool:
-    """Return True if an episode's info has `key`; warn if none has one that was asked for."""
-    is_given = any(info[key] is not None for info in infos)
-    if not is_given and key != SUCCESS:
-        warnings.warn(f"evaluate: info_keywords: no episode's last info has {key!r}", stacklevel=3)
-    return is_given
 
 
 def _column(values: Sequence[Any]) -> NDArray[Any]:
@@ -166,9 +161,10 @@ def evaluating(policy: ActingPolicy) -> Iterator[None]:
 
 
 class _GameNumbers:
-    """Numbers the games that lanes play in, also those that not all agents join.
+    """Counts the games of lanes; agents may join some games only, or be played by others (`PastSelfPlay`).
 
-    A game is over where all of its lanes have ended, or one that has ended is active again.
+    The next game has begun where a lane is active that has ended, or one that was not active before while all
+    that were have ended.
 
     Attributes:
         current: (E,) the number of the game that each lane is in.
@@ -177,21 +173,28 @@ class _GameNumbers:
     def __init__(self, venv: EntityVectorEnv) -> None:
         lane_games = np.arange(venv.num_envs) if venv.lane_games is None else venv.lane_games
         self._game_of = np.unique(lane_games, return_inverse=True)[1]
-        self._sizes = np.bincount(self._game_of)
-        self._ended = np.zeros(venv.num_envs, bool)
+        self._num_games = int(self._game_of.max()) + 1
+        self._joined, self._ended = np.zeros((2, venv.num_envs), bool)
         self.current = self._game_of.copy()
 
-    def follow(self, ended: NDArray[np.bool_], active: NDArray[np.bool_] | None) -> None:
-        """Process the ends (E,) of a step, and which lanes are active after it (E,); None: all."""
+    def follow(
+        self, active: NDArray[np.bool_] | None, ended: NDArray[np.bool_], then: NDArray[np.bool_] | None
+    ) -> None:
+        """Process a step: which lanes were active (E,), ended (E,) and `then` are active (E,); None: all."""
+        self._joined |= True if active is None else active
         self._ended |= ended
         if not self._ended.any():
             return
-        num_ended = np.bincount(self._game_of[self._ended], minlength=len(self._sizes))
-        over = num_ended == self._sizes
-        over[self._game_of[self._ended if active is None else self._ended & active]] = True
-        lanes = over[self._game_of]
-        self.current[lanes] += len(self._sizes)
-        self._ended[lanes] = False
+        now = np.ones_like(ended) if then is None else then
+        again, has_ended = self._games(self._ended & now), self._games(self._ended)
+        is_running, is_new = self._games(self._joined & ~self._ended), self._games(now & ~self._joined)
+        lanes = (again | (has_ended & ~is_running & is_new))[self._game_of]
+        self.current[lanes] += self._num_games
+        self._joined[lanes] = self._ended[lanes] = False
+
+    def _games(self, lanes: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return the games that have one of these lanes (E,)."""
+        return np.bincount(self._game_of[lanes], minlength=self._num_games) > 0
 
 
 def _play(
@@ -226,7 +229,7 @@ def _play(
                 values = {key: ended_values(info, key, [lane], venv.num_envs)[0] for key in keys}
                 played[lane].append((episode_return, length, values, int(games.current[lane])))
                 missing -= 1
-        games.follow(terminated | truncated, active_lanes(info))
+        games.follow(active, terminated | truncated, active_lanes(info))
     return played
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,16 +41,19 @@ class EpisodeResults:
 
         Args:
             by: a key of `infos`: all episodes with the same value count as one piece, such as those of a
-                level, where the mean is to hold for other levels as well.
+                level, where the mean is to hold for other levels as well. Not for values that follow from the
+                return, such as outcomes. Episodes without a value each count for themselves.
         """
         groups = self.games
         if by is not None:
-            for number, rows in enumerate(self._rows_by(by).values()):
-                groups = groups.copy()
-                groups[rows] = number
+            parts = self._rows_by(by)
+            groups = len(parts) + np.arange(len(self.returns))
+            for number, (value, rows) in enumerate(parts.items()):
+                if value is not None:
+                    groups[rows] = number
         return bootstrap_interval(self.returns, level, groups=groups)
 
-    @property
+    @cached_property
     def success_rate(self) -> Interval | None:
         """The share of successes (`is_success`) with its bootstrap interval, as that of the mean return.
 
@@ -80,8 +84,8 @@ class EpisodeResults:
         """Return which episodes have each value of a key of `infos`; see `split`."""
         if key not in self.infos:
             raise KeyError(
-                f"EpisodeResults: expected one of the infos {sorted(self.infos)}, got {key!r}. Name it in"
-                " `evaluate(…, info_keywords=…)`"
+                f"EpisodeResults: expected one of the infos {sorted(self.infos)}, got {key!r}. evaluate keeps"
+                " those that info_keywords names, where an episode has them"
             )
         rows: dict[Any, list[int]] = {}
         for row, value in enumerate(self.infos[key].tolist()):
@@ -90,5 +94,5 @@ class EpisodeResults:
                     f"EpisodeResults: infos[{key!r}]: expected numbers or strings, got a"
                     f" {type(value).__name__}"
                 )
-            rows.setdefault(value, []).append(row)
+            rows.setdefault(None if value != value else value, []).append(row)  # NaN is no value
         return dict(sorted(rows.items(), key=lambda item: (item[0] is None, type(item[0]) is str, item[0])))

@@ -45,16 +45,22 @@ class ProcessGone(Exception):
     """The process at the other end of the pipe has ended."""
 
 
+#: Of the place of what can't be pickled, which may contain itself.
+_MOST_KEYS = 8
+
+
 def _place_of_unpicklable(payload: Any) -> str:
     """Return the keys that lead to what can't be pickled, as " at ['infos']['x']"."""
     place = ""
-    while isinstance(payload, dict | tuple | list):
+    for _ in range(_MOST_KEYS):
+        if not isinstance(payload, dict | tuple | list):
+            break
         parts = payload.items() if isinstance(payload, dict) else enumerate(payload)
         for key, part in parts:
             try:
                 cloudpickle.dumps(part)
             except Exception:
-                place, payload = place + (f"[{key!r}]" if isinstance(key, str) else ""), part
+                place, payload = f"{place}[{key!r}]", part
                 break
         else:
             break
