@@ -104,8 +104,9 @@ class RogueNet(RogueNetwork):
         engine = self.fused_engine()
         if engine is None:
             return super().evaluate(batch, actions)
+        prepared = self.inputs.prepare(batch)
         self.check_actions(batch, actions)
-        return Evaluation(*engine.evaluate(self.inputs.prepare(batch), batch.actions, actions))
+        return Evaluation(*engine.evaluate(prepared, batch.actions, actions))
 
     def adapt_to(self, space: EntitySpace) -> None:
         """Read batches of `space`; see `RogueNetwork.adapt_to`."""

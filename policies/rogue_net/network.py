@@ -188,8 +188,9 @@ class RogueNetwork(nn.Module):
             TypeError: the actions are no dict of ragged arrays.
             ValueError: an action is missing, has the wrong number of items, or is masked.
         """
+        prepared = self.inputs.prepare(batch)
         self.check_actions(batch, actions)
-        return self.assess(self.inputs.prepare(batch), batch.actions, actions)
+        return self.assess(prepared, batch.actions, actions)
 
     def forward(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Evaluation:
         """Return `evaluate(batch, actions)`."""
