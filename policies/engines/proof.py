@@ -109,7 +109,7 @@ def compared(
         if isinstance(part, nn.LayerNorm) and np.float32(part.eps) != LAYER_NORM_EPSILON:
             return f"eps of {name} is {part.eps}, in the kernels {float(LAYER_NORM_EPSILON):.0e}"
     try:
-        with _own_generators(), ThreadPoolExecutor(1) as thread:
+        with own_generators(), ThreadPoolExecutor(1) as thread:
             found = thread.submit(in_copy).result()
     except Exception as error:  # a module of the user's may do anything
         return f"{type(error).__name__} on generated rows: {error}"
@@ -271,7 +271,7 @@ def _one_thread() -> Iterator[None]:
 
 
 @contextmanager
-def _own_generators() -> Iterator[None]:
+def own_generators() -> Iterator[None]:
     """Restore the global generators of torch and NumPy at the end."""
     of_torch, of_numpy = torch.random.get_rng_state(), np.random.get_state()  # noqa: NPY002
     try:
