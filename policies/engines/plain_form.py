@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from ..inputs.generated import generate
 from ..inputs.prepare import Inputs
@@ -17,9 +18,10 @@ from ..policy import ActResult
 from .proof import own_generators
 from .rogue_net import RogueNet
 
-#: Largest difference of a number, as a part of the largest; both networks compute by the same operations.
-_DIFFERENCE = {torch.float64: 1e-5, torch.float32: 1e-5}
-_DIFFERENCE_OF_16_BITS = 2e-2
+#: Largest difference of a number, as a part of the largest. The same operations compute both networks, but
+#: not to the same bit: that depends on where numbers lie in memory, and a network may magnify it.
+_LARGEST, _LARGEST_IN_OWN_PRECISION = 1e-6, 2e-2
+
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
@@ -32,45 +34,43 @@ def plain_difference(policy: Any) -> str | None:
     """
     if type(policy) is not RogueNet:
         return None
-    try:
-        with own_generators(), torch.no_grad():
-            return _difference(policy)
-    except Exception:  # a module of the user's may do anything
-        return None
+    with own_generators(), torch.no_grad():
+        # Modules of the user's may do anything, for example keep tensors of the network's own precision.
+        for dtype, largest in ((torch.float64, _LARGEST), (policy.like.dtype, _LARGEST_IN_OWN_PRECISION)):
+            with suppress(Exception):
+                return _difference(policy, dtype, largest)
+    return None
 
 
-def _difference(net: RogueNet) -> str | None:
+def _difference(net: RogueNet, dtype: torch.dtype, largest: float) -> str | None:
     options = {**net.config, "engine": "torch"}
     plain = RogueNet(net.observation_space, net.action_space, **options).to(net.like.device, net.like.dtype)
     weights = net.state_dict()
     if differing := _names_difference(weights, plain.state_dict()):
         return differing
     plain.load_state_dict(weights)
-    plain.eval()
-    rng = np.random.default_rng(0)
-    batch = generate(net.observation_space, net.settings, rng)
+    batch = generate(net.observation_space, net.settings, np.random.default_rng(0))
     prepared = Inputs(net.observation_space, net.settings).prepare(batch)
-    shadow: Any = _shadow(net, {})
-
-    largest = _DIFFERENCE.get(net.like.dtype, _DIFFERENCE_OF_16_BITS)
-    for seed in (None, 0, 1):  # the most probable actions, and drawn ones
+    both: list[Any] = [_shadow(which, dtype, {}) for which in (net, plain)]
+    for seed in (None, 0):  # the most probable actions, and drawn ones
         found, expected = (
             which.draw(prepared, batch.actions, None if seed is None else np.random.default_rng(seed))
-            for which in (shadow, plain)
+            for which in both
         )
-        if differing := _acted_difference(found, expected, largest):
+        if differing := _acted_difference(found, expected, largest, is_drawn=seed is not None):
             return differing
-    found, expected = shadow.estimate(prepared), plain.estimate(prepared)
-    return (
-        "the values" if _far(found.float().cpu().numpy(), expected.float().cpu().numpy(), largest) else None
-    )
+    found, expected = (which.estimate(prepared).float().cpu().numpy() for which in both)
+    return "the values" if _far(found, expected, largest) else None
 
 
-def _acted_difference(found: ActResult, expected: ActResult, largest: float) -> str | None:
+def _acted_difference(found: ActResult, expected: ActResult, largest: float, is_drawn: bool) -> str | None:
     for name, chosen in expected.actions.items():
         if _far(found.log_probs[name].values, expected.log_probs[name].values, largest):
             return f"the log-probabilities of action {name!r}"
-        if _far(found.actions[name].values, chosen.values, largest):
+        # Of choices that are equally probable, as of equal entities, rounding makes one the most probable.
+        if (is_drawn or chosen.dtype.kind == "f") and _far(
+            found.actions[name].values, chosen.values, largest
+        ):
             return f"the choices of action {name!r}"
     return "the values" if _far(found.values, expected.values, largest) else None
 
@@ -78,7 +78,9 @@ def _acted_difference(found: ActResult, expected: ActResult, largest: float) -> 
 def _far(found: NDArray[Any], expected: NDArray[Any], largest: float) -> bool:
     if found.shape != expected.shape:
         return True
-    scale = float(np.abs(expected).max(initial=1e-3))
+    scale = float(np.abs(expected).max(initial=1e-3, where=np.isfinite(expected)))
+    differing = ~((found == expected) | (np.isnan(found) & np.isnan(expected)))  # NaN: of a diverged training
+    found, expected = found[differing], expected[differing]
     return not float(np.abs(found - expected).max(initial=0.0)) <= largest * scale
 
 
@@ -90,16 +92,23 @@ def _names_difference(found: Mapping[str, Any], expected: Mapping[str, Any]) -> 
     return None
 
 
-def _shadow(module: nn.Module, made: dict[int, nn.Module]) -> nn.Module:
-    """Return a module of the same attributes, parameters and buffers, in evaluation mode, without hooks.
+def _shadow(module: nn.Module, dtype: torch.dtype, made: dict[int, nn.Module]) -> nn.Module:
+    """Return a module of the same attributes and weights, in evaluation mode, without hooks.
 
     What it sets on itself is not set on the original, with which other threads may act meanwhile.
     """
     if id(module) not in made:
         made[id(module)] = copied = object.__new__(type(module))
-        children = {
-            name: None if child is None else _shadow(child, made) for name, child in module._modules.items()
+        own: dict[str, Any] = {name: OrderedDict() for name in _HOOKS}
+        for kind in ("_parameters", "_buffers"):
+            own[kind] = {name: _converted(tensor, dtype) for name, tensor in getattr(module, kind).items()}
+        own["_modules"] = {
+            name: None if child is None else _shadow(child, dtype, made)
+            for name, child in module._modules.items()
         }
-        hooks: dict[str, Any] = {name: OrderedDict() for name in _HOOKS}
-        vars(copied).update(vars(module) | hooks | {"_modules": children, "training": False})
+        vars(copied).update(vars(module) | own | {"training": False})
     return made[id(module)]
+
+
+def _converted(tensor: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    return tensor.to(dtype) if tensor is not None and tensor.is_floating_point() else tensor

@@ -108,6 +108,11 @@ def by_zero(net: RogueNet) -> None:
     net.value_head.forward = lambda *inputs: inner(*inputs) + 0.0  # type: ignore[method-assign]
 
 
+def diverged(net: RogueNet) -> None:
+    for parameter in net.value_head.parameters():
+        parameter.data.fill_(torch.nan)
+
+
 def frozen(net: RogueNet) -> None:
     net.policy_net.requires_grad_(False)
 
@@ -116,7 +121,9 @@ def compiled(net: RogueNet) -> None:
     net.compile(backend="eager")
 
 
-@pytest.mark.parametrize("change", [look, counted, by_zero, frozen, compiled, RogueNet.double, RogueNet.half])
+@pytest.mark.parametrize(
+    "change", [look, counted, by_zero, frozen, diverged, compiled, RogueNet.double, RogueNet.half]
+)
 def test_what_changes_no_number_is_no_edit(venv: Any, change: Callable[[RogueNet], Any]) -> None:
     net = make_net(venv)
     change(net)
