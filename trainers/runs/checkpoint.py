@@ -206,7 +206,7 @@ def network_metadata(policy: Policy) -> dict[str, Any]:
         saved[DIFFERS] = differing
         if policy not in _warned:
             _warned.add(policy)
-            warnings.warn(f"saved RogueNet: {edited(differing)}", UserWarning, stacklevel=2)
+            warnings.warn(f"saved RogueNet: {edited(differing)}", UserWarning, stacklevel=3)
     return {"spaces": space_schema(policy.observation_space), "policy": saved}
 
 
