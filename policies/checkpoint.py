@@ -39,6 +39,8 @@ _NAME = re.compile(r"step_(\d{12})")
 MAX_TENSORS = 10_000
 #: Bytes of a table.
 MAX_TABLE = 8 * 2**20
+#: Key of a network's metadata: where it acts otherwise than the plain RogueNet of its options and weights.
+DIFFERS = "differs"
 _CHANGED = "it has changed since it was written (its SHA-256 differs)"
 
 
@@ -159,6 +161,21 @@ def check_weights(
         problem = _number_problem(name, _as_array(tensor))
         if problem:
             raise _corrupt(checkpoint.path, f"{group}{_ENDING}", f"{name}: {problem}")
+
+
+def edited_network(metadata: Mapping[str, Any]) -> str | None:
+    """Return the text for a checkpoint whose metadata say that its RogueNet was edited; None: it was not."""
+    found = metadata["policy"].get(DIFFERS)
+    return None if found is None else edited(str(found)[:200])
+
+
+def edited(differing: str) -> str:
+    """Return the text of errors and warnings; `differing` names what is of another value in acting."""
+    return (
+        f"the network acts otherwise than its options say: {differing}: expected a RogueNet as the library"
+        " makes it, got one with edited modules, of which files hold options and weights alone. Make it a"
+        " subclass (docs/own-training.md)"
+    )
 
 
 def stored_weights(checkpoint: StoredCheckpoint[T], group: str = "policy") -> dict[str, T]:

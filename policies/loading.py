@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, overload
 
@@ -17,6 +18,7 @@ from .checkpoint import (
     CheckpointError,
     StoredCheckpoint,
     check_weights,
+    edited_network,
     malformed_means,
     newest_checkpoint,
     read_stored,
@@ -55,6 +57,8 @@ def load_policy(path: str | Path, *, network: type[Any] | None = None, **options
             as `network(observation_space, action_space, **config)`, with the `config` of the one saved.
         options: replace options of the network that don't change its weights, for instance `engine`.
 
+    A warning says if modules of the network were edited before it was saved: the one returned has none of it.
+
     Raises:
         TypeError, ValueError: `path` is no path, there is no such option, it can't have this value, or the
             weights were trained with another one.
@@ -70,6 +74,8 @@ def load_policy(path: str | Path, *, network: type[Any] | None = None, **options
         check_weights(policy.state_dict(), checkpoint)
         _check_alike(stored, policy)
     policy.load_state_dict(checkpoint.tensors["policy"])
+    if saved_otherwise := edited_network(checkpoint.metadata):
+        warnings.warn(f"load_policy: {path}: {saved_otherwise}", UserWarning, stacklevel=2)
     return policy.eval()
 
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from ..envs import EntityBatch, PaddedSpace
 from ..ragged import RaggedArray
+from .compilation import not_compiled
 from .engines.engine_choice import EngineChooser
 from .engines.fused_engine import FusedRows
 from .engines.proof import rows_difference
@@ -88,6 +89,7 @@ class PaddedRogueNet(nn.Module):
         #: Width of the output.
         self.features_dim = self.settings.d_model * (1 + self.inputs.has_global_row + self.slots.num_rows)
 
+    @not_compiled
     def forward(self, observations: Mapping[str, Tensor]) -> Tensor:
         """Padded observations (B, …) to features (B, features_dim), with gradients for the parameters.
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from ..envs.spaces.changes import action_changes
+from .compilation import not_compiled
 from .padded import PaddedRogueNet
 from .rogue_net import RogueNet
 from .rogue_net.heads import SelectEntityHead
@@ -70,6 +71,7 @@ class PaddedActorCritic(nn.Module):
         counts = self.net.layout.max_actors
         self.num_choices = [size for name in self._names for size in self._components(name) * counts[name]]
 
+    @not_compiled
     def forward(self, observations: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Return masked logits (B, S) and values (B,) of padded observations (B, …), with gradients.
 
@@ -83,6 +85,7 @@ class PaddedActorCritic(nn.Module):
         logits = [self._logits(name, rows).flatten(1) for name in self._names]
         return forbid(torch.cat(logits, 1), ~self.action_masks(observations)), values
 
+    @not_compiled
     def action_masks(self, observations: Mapping[str, Tensor]) -> Tensor:
         """Return what the observations (B, …) allow, bool (B, S), as `action_masks()` of the environment.
 

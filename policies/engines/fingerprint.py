@@ -126,7 +126,10 @@ class Fingerprint:
         }
         self._note(kind.__dict__, list(methods))
         for method in methods.values():
-            self._read_function(method, follow=ours)
+            inner: Any = method
+            while isinstance(inner, types.FunctionType):  # a decorated one, too
+                self._read_function(inner, follow=ours)
+                inner = getattr(inner, "__wrapped__", None)
 
     def _read_function(self, function: types.FunctionType, follow: bool) -> None:
         """Note the source of a function, the globals that it reads, and the functions that it calls."""

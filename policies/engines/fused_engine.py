@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from ...envs import ActionMask
 from ...ragged import RaggedArray
+from ..derivatives import first_derivatives_only
 from ..inputs.prepare import Prepared
 from ..kernels.fused_encoder import EncoderRun, Floats, FusedEncoder
 from ..kernels.fused_network import FusedNetwork, Weights
@@ -152,7 +152,7 @@ class Gradients:
         self._parameters = parameters
         # Views of one tensor, which they still are in a deep copy. Made once: forty of them take longer than
         # the optimizer's step.
-        self._flat = torch.zeros(parameters.layout.room)
+        self._flat = torch.zeros(parameters.layout.room, device="cpu")
         self._parts = [
             self._flat[entry.start : entry.start + entry.size].view(entry.shape)
             for entry in parameters.layout.entries
@@ -190,7 +190,7 @@ class _Evaluate(torch.autograd.Function):
         return tuple(torch.from_numpy(array) for array in arrays)
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only("the fused engine")
     def backward(ctx: Any, *given: Tensor | None) -> tuple[Tensor | None, ...]:
         network, encoded = ctx.engine.network, ctx.encoded
         arrays = [None if d is None else d.contiguous().numpy() for d in given]
@@ -255,7 +255,7 @@ class _Encode(torch.autograd.Function):
         return fused.shaped(ctx.run)
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only("the fused engine")
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
         run: EncoderRun = ctx.run
         layout, rows = ctx.fused.parameters.layout, run.rows

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -95,19 +96,21 @@ def compared(
     """Return what `compare` finds in a copy of `module` with random parameters, or the error that it raises.
 
     `learns`: the copy is in training mode, unless it has dropout, where that mode gives random numbers.
+
+    A thread of its own computes, which is in none of the modes of torch that the caller may be in: inference,
+    autocast, functions that count operations, or hooks of saved tensors as `torch.utils.checkpoint` sets.
     """
+
+    def in_copy() -> str | None:
+        with _one_thread():
+            return compare(_random_copy(module, rng, learns and not has_dropout(module)))
+
     for name, part in module.named_modules():
         if isinstance(part, nn.LayerNorm) and np.float32(part.eps) != LAYER_NORM_EPSILON:
             return f"eps of {name} is {part.eps}, in the kernels {float(LAYER_NORM_EPSILON):.0e}"
     try:
-        with (
-            torch.inference_mode(False),
-            torch.enable_grad(),
-            torch.autocast("cpu", enabled=False),
-            _own_generators(),
-            _one_thread(),
-        ):
-            found = compare(_random_copy(module, rng, learns and not has_dropout(module)))
+        with own_generators(), ThreadPoolExecutor(1) as thread:
+            found = thread.submit(in_copy).result()
     except Exception as error:  # a module of the user's may do anything
         return f"{type(error).__name__} on generated rows: {error}"
     return None if found is None else f"torch and kernels differ on generated rows: {found}"
@@ -268,7 +271,7 @@ def _one_thread() -> Iterator[None]:
 
 
 @contextmanager
-def _own_generators() -> Iterator[None]:
+def own_generators() -> Iterator[None]:
     """Restore the global generators of torch and NumPy at the end."""
     of_torch, of_numpy = torch.random.get_rng_state(), np.random.get_state()  # noqa: NPY002
     try:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ...envs import EntityActionSpace, EntityBatch, EntitySpace
 from ...ragged import RaggedArray
+from ..compilation import not_compiled
 from ..policy import ActResult, Evaluation, source_of_draws
 from ..rogue_net.network import RogueNetwork
 from ..rogue_net.summary import Summary, summarize
@@ -67,6 +68,7 @@ class RogueNet(RogueNetwork):
 
     # -- the policy's interface -----------------------------------------------------------------------------
 
+    @not_compiled
     def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
         """Choose an action for every actor; see `Policy.act`.
 
@@ -83,6 +85,7 @@ class RogueNet(RogueNetwork):
         prepared = self.inputs.prepare(batch)
         return engine.network.act(prepared, batch.actions, engine.weights(), source)
 
+    @not_compiled
     def value(self, batch: EntityBatch) -> NDArray[np.float32]:
         """Return the predicted return of each step (B,), without gradients."""
         engine = self._acting_engine()
@@ -92,6 +95,7 @@ class RogueNet(RogueNetwork):
             return super().value(batch)
         return engine.network.values(self.inputs.prepare(batch), engine.weights())
 
+    @not_compiled
     def evaluate(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Evaluation:
         """Return log-probabilities, entropies and values of `actions` taken at `batch`, with gradients.
 
@@ -104,14 +108,16 @@ class RogueNet(RogueNetwork):
         engine = self.fused_engine()
         if engine is None:
             return super().evaluate(batch, actions)
+        prepared = self.inputs.prepare(batch)
         self.check_actions(batch, actions)
-        return Evaluation(*engine.evaluate(self.inputs.prepare(batch), batch.actions, actions))
+        return Evaluation(*engine.evaluate(prepared, batch.actions, actions))
 
     def adapt_to(self, space: EntitySpace) -> None:
         """Read batches of `space`; see `RogueNetwork.adapt_to`."""
         super().adapt_to(space)
         self._chooser = EngineChooser(self.settings, space, self)  # it may hide entities
 
+    @not_compiled
     def update_normalization(self, batch: EntityBatch) -> None:
         """Update the statistics of the inputs by `batch`: once per collected batch, by the trainer.
 

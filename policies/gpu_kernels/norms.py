@@ -15,7 +15,8 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from ..derivatives import WITHOUT_TRITON, first_derivatives_only
 
 #: Numbers of a program at a time.
 _BLOCK = 2048
@@ -43,7 +44,7 @@ class _LayerNorm(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only("Triton's layer norm", WITHOUT_TRITON)
     def backward(ctx: Any, given: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         x, weight = ctx.saved_tensors
         width, rows = _sizes(x)

@@ -16,7 +16,8 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from ..derivatives import WITHOUT_TRITON, first_derivatives_only
 
 
 def attend_in_tiles(qkv: Tensor, steps: Tensor, width: int, n_head: int) -> Tensor:
@@ -41,7 +42,7 @@ class _TileAttention(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only("Triton's attention", WITHOUT_TRITON)
     def backward(ctx: Any, given: Tensor) -> tuple[Tensor, None, None, None]:
         qkv, steps = ctx.saved_tensors
         result = torch.empty_like(qkv)

@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from ..inputs.rows import RowLayout
@@ -47,8 +46,7 @@ def attend(
     `pairs`: relative keys and values of each length group; `gate` (N, d_head): factors of those values.
     """
     if runs_kernels(qkv) and not dropout and pairs is None:
-        arguments: tuple[Any, ...] = (qkv, rows.offsets, rows.longest, n_head)
-        return KernelAttention.apply(*arguments)
+        return KernelAttention.apply(qkv.contiguous(), rows, n_head)
     return _grouped(qkv, length_groups(rows, qkv), n_head, dropout, pairs, gate)
 
 
@@ -158,16 +156,18 @@ def _with_relative(
 
 
 class KernelAttention(torch.autograd.Function):
-    """Queries, keys and values of all rows (N, 3 D) float32 to the attended values (N, D)."""
+    """Queries, keys and values of all rows (N, 3 D), contiguous float32, to the attended values (N, D).
+
+    With create_graph=True torch computes the gradients, which have gradients themselves then.
+    """
 
     @staticmethod
-    def forward(ctx: Any, qkv: Tensor, offsets: NDArray[np.int64], longest: int, n_head: int) -> Tensor:
+    def forward(ctx: Any, qkv: Tensor, rows: RowLayout, n_head: int) -> Tensor:
         d_model = qkv.shape[1] // 3
-        qkv = qkv.contiguous()
         out = qkv.new_empty(len(qkv), d_model)
-        capacity = tile_capacity(longest, d_model)
-        ctx.save_for_backward(qkv)
-        ctx.settings = offsets, capacity, d_model, n_head
+        offsets, capacity = rows.offsets, tile_capacity(rows.longest, d_model)
+        ctx.save_for_backward(qkv)  # the argument itself: what a copy came from would be unknown to backward
+        ctx.settings = rows, capacity, d_model, n_head
         source, target = qkv.detach().numpy().reshape(-1), out.numpy().reshape(-1)
 
         def run(share: int, first: int, last: int) -> None:
@@ -179,11 +179,12 @@ class KernelAttention(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor, None, None, None]:
+    def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor, None, None]:
         (qkv,) = ctx.saved_tensors
-        offsets, capacity, d_model, n_head = ctx.settings
-        d_qkv = torch.empty_like(qkv)
+        rows, capacity, d_model, n_head = ctx.settings
+        if torch.is_grad_enabled():  # with create_graph=True alone
+            return _differentiable_gradient(qkv, rows, n_head, d_out), None, None
+        offsets, d_qkv = rows.offsets, torch.empty_like(qkv)
         source, target = qkv.detach().numpy().reshape(-1), d_qkv.numpy().reshape(-1)
         given = d_out.contiguous().numpy().reshape(-1)
 
@@ -193,4 +194,14 @@ class KernelAttention(torch.autograd.Function):
             attend_rows_backward(source, given, target, steps, d_model, n_head, scratch)
 
         over_sequences(offsets, run)
-        return d_qkv, None, None, None
+        return d_qkv, None, None
+
+
+def _differentiable_gradient(qkv: Tensor, rows: RowLayout, n_head: int, d_out: Tensor) -> Tensor:
+    """Return the gradient of `KernelAttention` (N, 3 D), as a function of `qkv` and `d_out` to autograd."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    with sdpa_kernel(SDPBackend.MATH):  # torch's other ones have no second derivatives
+        out = _grouped(qkv, length_groups(rows, qkv), n_head, 0.0, None, None)
+    (d_qkv,) = torch.autograd.grad(out, qkv, d_out, create_graph=True)
+    return d_qkv

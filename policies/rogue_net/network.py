@@ -26,6 +26,7 @@ from ...envs import (
     SelectEntity,
 )
 from ...ragged import RaggedArray
+from ..compilation import not_compiled
 from ..inputs.actors import Drawn, items_of
 from ..inputs.prepare import Inputs, Prepared
 from ..inputs.rows import RowLayout
@@ -165,6 +166,7 @@ class RogueNetwork(nn.Module):
 
     # -- the policy's interface -----------------------------------------------------------------------------
 
+    @not_compiled
     def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
         """Choose an action for every actor; see `Policy.act`.
 
@@ -174,11 +176,13 @@ class RogueNetwork(nn.Module):
         with torch.inference_mode():
             return self.draw(self.inputs.prepare(batch), batch.actions, None if deterministic else rng)
 
+    @not_compiled
     def value(self, batch: EntityBatch) -> NDArray[np.float32]:
         """Return the predicted return of each step (B,), without gradients."""
         with torch.inference_mode():
             return self.estimate(self.inputs.prepare(batch)).float().cpu().numpy()
 
+    @not_compiled
     def evaluate(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Evaluation:
         """Return log-probabilities, entropies and values of `actions` taken at `batch`, with gradients.
 
@@ -188,13 +192,15 @@ class RogueNetwork(nn.Module):
             TypeError: the actions are no dict of ragged arrays.
             ValueError: an action is missing, has the wrong number of items, or is masked.
         """
+        prepared = self.inputs.prepare(batch)
         self.check_actions(batch, actions)
-        return self.assess(self.inputs.prepare(batch), batch.actions, actions)
+        return self.assess(prepared, batch.actions, actions)
 
     def forward(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Evaluation:
         """Return `evaluate(batch, actions)`."""
         return self.evaluate(batch, actions)
 
+    @not_compiled
     def explain(self, batch: EntityBatch) -> Explanation:
         """Return distributions of actions and attention weights at a single step.
 
@@ -228,6 +234,7 @@ class RogueNetwork(nn.Module):
         )
         return self.as_raw(actions)
 
+    @not_compiled
     def update_normalization(self, batch: EntityBatch) -> None:
         """Update the statistics of the inputs by `batch`: once per collected batch, by the trainer.
 

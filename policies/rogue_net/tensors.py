@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from ..inputs.actors import FORBIDDEN
 from ..inputs.rows import RowLayout, plain
@@ -48,7 +47,7 @@ def inverse_lengths(rows: RowLayout, like: Tensor) -> Tensor:
 
 
 class PlaceRows(torch.autograd.Function):
-    """A permutation of rows: row i of (N, D) goes to row `destination[i]`; backward is a plain gather."""
+    """A permutation of rows: row i of (N, D) goes to row `destination[i]`; backward is torch's gather."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, destination: Tensor) -> Tensor:
@@ -56,7 +55,6 @@ class PlaceRows(torch.autograd.Function):
         return torch.empty_like(x).index_copy_(0, destination, x)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         (destination,) = ctx.saved_tensors
         return gradient.index_select(0, destination), None

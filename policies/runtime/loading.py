@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from ...envs import EntitySpace
 from ...envs.spaces.space_schema import space_from_schema
 from ..checkpoint import (
+    CheckpointError,
     StoredCheckpoint,
+    edited_network,
     malformed_means,
     newest_checkpoint,
     read_stored,
@@ -41,13 +43,16 @@ def load_agent(path: str | Path, seed: int | None = None) -> Agent:
 
     Raises:
         TypeError: `path` is no path.
-        CheckpointError: there is no checkpoint, it is corrupt, or it holds no network.
+        CheckpointError: there is no checkpoint, it is corrupt, or it holds no network or an edited
+            one.
         ImportError: the network needs torch, which is not installed.
     """
     path = newest_checkpoint(path)
     checkpoint = read_stored(path, safetensors.numpy.load, "policy")
     with malformed_means(f"checkpoint {path} does not describe a network"):
         check_declared_sizes(checkpoint)
+        if saved_otherwise := edited_network(checkpoint.metadata):
+            raise CheckpointError(f"load_agent: {path}: {saved_otherwise}, or load it with load_policy")
         space = space_from_schema(checkpoint.metadata["spaces"])
         network = _network(space, checkpoint)
     return Agent(network, space, seed)

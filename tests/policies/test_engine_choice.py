@@ -397,6 +397,9 @@ def test_what_is_no_batch_is_refused_by_name() -> None:
     net, _ = make_pair()
     with raises(TypeError, "EntityBatch", "batch_observations", "dict"):
         net.act(SPACE.sample(), np.random.default_rng(0))  # type: ignore[arg-type]
+    for either in make_pair():
+        with raises(TypeError, "EntityBatch", "batch_observations", "list"):
+            either.evaluate([SPACE.sample()], {})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["d_model", "n_layer", "value_n_head"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from entitize.policies.inputs.rows import RowLayout
 from entitize.policies.rogue_net import KernelAttention
 from torch import Tensor
 
@@ -28,8 +29,7 @@ def attended(qkv: Tensor, n_head: int) -> Tensor:
 
 def run(qkv: Tensor, n_head: int) -> Tensor:
     offsets = np.concatenate([[0], np.cumsum(LENGTHS)])
-    arguments = qkv, offsets, max(LENGTHS), n_head
-    return KernelAttention.apply(*arguments)
+    return KernelAttention.apply(qkv, RowLayout(offsets, offsets), n_head)
 
 
 @pytest.mark.parametrize(("d_model", "n_head"), [(4, 4), (4, 2), (6, 2), (8, 2), (18, 3), (16, 2), (28, 1)])

@@ -19,10 +19,12 @@ import json
 import os
 import re
 import shutil
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import safetensors.torch
 from torch import Tensor, contiguous_format
@@ -31,13 +33,16 @@ from ...envs import space_schema
 from ...files import sync_folder, write_synced
 from ...policies import METADATA, CheckpointError, Policy, checkpoint_paths, step_of
 from ...policies.checkpoint import (
+    DIFFERS,
     FORMAT,
     MAX_TENSORS,
     StoredCheckpoint,
+    edited,
     newest_checkpoint,
     own_sum,
     read_stored,
 )
+from ...policies.engines.plain_form import plain_difference
 
 __all__ = [
     "Checkpoint",
@@ -53,6 +58,9 @@ __all__ = [
 ]
 
 _TEMPORARY = re.compile(r"\.(write|delete)_step_\d{12}")
+
+#: Policies of which a warning said that they were edited.
+_warned: WeakSet[Policy] = WeakSet()
 
 #: Groups of tensors by file name (without the ending).
 Tensors = Mapping[str, Mapping[str, Tensor]]
@@ -97,7 +105,7 @@ def save_policy(policy: Policy, path: str | Path) -> Path:
         the absolute path.
 
     Raises:
-        TypeError: `policy` or `path` is something else.
+        TypeError: `policy` or `path` is something else, or `torch.compile` made the policy.
         CheckpointError: `path` is something else already, or the system refused to write; what was there
             stays.
     """
@@ -107,11 +115,13 @@ def save_policy(policy: Policy, path: str | Path) -> Path:
         raise TypeError(f"save_policy: path: expected the path of a folder, got {path!r}")
     path = Path(path).resolve()  # what a link leads to is replaced, and the link stays
     tensors = {"policy": {name: tensor.cpu() for name, tensor in policy.state_dict().items()}}
+    _warned.discard(policy)
+    metadata = network_metadata(policy)
     with _writing(path):
         files = {file.name for file in path.iterdir()} if path.is_dir() else set()
         if path.exists() and (not path.is_dir() or files not in (set(), {METADATA, "policy.safetensors"})):
             raise CheckpointError(f"save_policy: {path}: expected a new folder or that of a saved policy")
-        _write(path, tensors, {"step": 0, **network_metadata(policy)})
+        _write(path, tensors, {"step": 0, **metadata})
     return path
 
 
@@ -178,11 +188,26 @@ def read_checkpoint(path: str | Path) -> Checkpoint:
 
 
 def network_metadata(policy: Policy) -> dict[str, Any]:
-    """Return the metadata of a checkpoint from which `load_policy` builds the network."""
-    return {
-        "spaces": space_schema(policy.observation_space),
-        "policy": {"class": type(policy).__name__, "config": policy.config},
-    }
+    """Return the metadata of a checkpoint from which `load_policy` builds the network.
+
+    It says where the network acts otherwise than the one that will be built, and so does a warning, once.
+
+    Raises:
+        TypeError: `torch.compile` made the policy.
+    """
+    if hasattr(policy, "_orig_mod"):
+        raise TypeError(
+            f"policy: a {type(policy).__name__} can't be saved: expected a network, got what torch.compile"
+            " made of one. Use the network itself, which runs outside of compiled graphs anyway"
+        )
+    saved: dict[str, Any] = {"class": type(policy).__name__, "config": policy.config}
+    differing = plain_difference(policy)
+    if differing is not None:
+        saved[DIFFERS] = differing
+        if policy not in _warned:
+            _warned.add(policy)
+            warnings.warn(f"saved RogueNet: {edited(differing)}", UserWarning, stacklevel=3)
+    return {"spaces": space_schema(policy.observation_space), "policy": saved}
 
 
 def clear_leftovers(folder: Path) -> None:

@@ -17,7 +17,8 @@ from torch import Tensor
 from ...envs import EntityBatch, EntityVectorEnv, schema_difference, space_schema
 from ...envs.vector.saved_state import check_arrays
 from ...policies import Policy
-from ...policies.checkpoint import MALFORMED, check_weights, malformed_means
+from ...policies.checkpoint import MALFORMED, check_weights, edited_network, malformed_means
+from ...policies.engines.plain_form import plain_difference
 from ...policies.rogue_net import RogueNet, RogueNetConfig
 from ...policies.rogue_net.config import engine_of
 from ..collector import Collector
@@ -30,7 +31,7 @@ from .saved_optimizer import OPTIMIZER, SavedOptimizer
 
 
 def check_policy(policy: Policy, checkpoint: Checkpoint) -> None:
-    """Check that a checkpoint is of `policy`.
+    """Check that a checkpoint is of `policy`; warn if it is of one that was edited, and `policy` is not.
 
     Raises:
         CheckpointError: it is of another network or other spaces.
@@ -55,6 +56,9 @@ def check_policy(policy: Policy, checkpoint: Checkpoint) -> None:
                 f"checkpoint {checkpoint.path} is of another network: {name} is {here} here, {there} there"
             )
     check_weights(policy.state_dict(), checkpoint)
+    saved_otherwise = edited_network(checkpoint.metadata)
+    if saved_otherwise is not None and plain_difference(policy) is None:
+        warnings.warn(f"checkpoint {checkpoint.path}: {saved_otherwise}", UserWarning, stacklevel=2)
 
 
 def rng_of(state: Mapping[str, Any]) -> np.random.Generator:
