@@ -227,16 +227,13 @@ def wrap_vec(
         TypeError: `venv` is no vector environment, or is one of entities already.
     """
     if not isinstance(venv, VectorEnv):
+        hint = "Use wrap for a single environment"
+        raise TypeError(f"wrap_vec: expected a gymnasium.vector.VectorEnv, got {venv!r}. {hint}")
+    if not hasattr(venv, "single_observation_space"):
         raise TypeError(
-            f"wrap_vec: expected a gymnasium.vector.VectorEnv, got {venv!r}. Use wrap for a single"
-            " environment"
+            f"wrap_vec: {type(venv).__name__}: expected a single_observation_space, got none, as of SuperSuit's."
+            " Give the PettingZoo game itself to entitize.from_pettingzoo"
         )
-    for name in ("single_observation_space", "single_action_space"):
-        if not hasattr(venv, name):
-            raise TypeError(
-                f"wrap_vec: {type(venv).__name__}: expected a vector environment with {name}, got one"
-                " without, as SuperSuit's are. Give the PettingZoo game itself to entitize.from_pettingzoo"
-            )
     return WrappedVectorEnv(venv, view, action_mask, actions)
 
 
