@@ -230,10 +230,8 @@ def wrap_vec(
         hint = "Use wrap for a single environment"
         raise TypeError(f"wrap_vec: expected a gymnasium.vector.VectorEnv, got {venv!r}. {hint}")
     if not hasattr(venv, "single_observation_space"):
-        raise TypeError(
-            f"wrap_vec: {type(venv).__name__}: expected a single_observation_space, got none, as of SuperSuit's."
-            " Give the PettingZoo game itself to entitize.from_pettingzoo"
-        )
+        hint = "SuperSuit's have none: give the PettingZoo game itself to entitize.from_pettingzoo"
+        raise TypeError(f"wrap_vec: {type(venv).__name__}: expected a single_observation_space. {hint}")
     return WrappedVectorEnv(venv, view, action_mask, actions)
 
 
