@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from ..inputs.generated import generate
 from ..inputs.prepare import Inputs
 from ..policy import ActResult
+from ..rogue_net.normalization import InputNorm
 from .proof import own_generators
 from .rogue_net import RogueNet
 
@@ -52,6 +53,10 @@ def _difference(net: RogueNet, dtype: torch.dtype, largest: float) -> str | None
     batch = generate(net.observation_space, net.settings, np.random.default_rng(0))
     prepared = Inputs(net.observation_space, net.settings).prepare(batch)
     both: list[Any] = [_shadow(which, dtype, {}) for which in (net, plain)]
+    for norm in (part for which in both for part in which.modules() if type(part) is InputNorm):
+        # Statistics may have been written in place, as where networks are mixed; reading files refreshes.
+        norm.shift, norm.scale = norm.shift.clone(), norm.scale.clone()
+        norm.refresh()
     for seed in (None, 0):  # the most probable actions, and drawn ones
         found, expected = (
             which.draw(prepared, batch.actions, None if seed is None else np.random.default_rng(seed))
@@ -65,7 +70,8 @@ def _difference(net: RogueNet, dtype: torch.dtype, largest: float) -> str | None
 
 def _acted_difference(found: ActResult, expected: ActResult, largest: float, is_drawn: bool) -> str | None:
     for name, chosen in expected.actions.items():
-        if _far(found.log_probs[name].values, expected.log_probs[name].values, largest):
+        log_probs = found.log_probs[name].values, expected.log_probs[name].values
+        if _far(*log_probs, largest, least=1.0):  # near 0 they are rounded as probabilities near 1 are
             return f"the log-probabilities of action {name!r}"
         # Of choices that are equally probable, as of equal entities, rounding makes one the most probable.
         if (is_drawn or chosen.dtype.kind == "f") and _far(
@@ -75,10 +81,11 @@ def _acted_difference(found: ActResult, expected: ActResult, largest: float, is_
     return "the values" if _far(found.values, expected.values, largest) else None
 
 
-def _far(found: NDArray[Any], expected: NDArray[Any], largest: float) -> bool:
+def _far(found: NDArray[Any], expected: NDArray[Any], largest: float, least: float = 1e-3) -> bool:
+    """Return True if a difference is more than `largest`, as a part of the largest number or of `least`."""
     if found.shape != expected.shape:
         return True
-    scale = float(np.abs(expected).max(initial=1e-3, where=np.isfinite(expected)))
+    scale = float(np.abs(expected).max(initial=least, where=np.isfinite(expected)))
     differing = ~((found == expected) | (np.isnan(found) & np.isnan(expected)))  # NaN: of a diverged training
     found, expected = found[differing], expected[differing]
     return not float(np.abs(found - expected).max(initial=0.0)) <= largest * scale

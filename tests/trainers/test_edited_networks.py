@@ -121,15 +121,32 @@ def compiled(net: RogueNet) -> None:
     net.compile(backend="eager")
 
 
+def mixed(net: RogueNet) -> None:
+    """Weights and statistics that are written in place."""
+    for weight in net.state_dict().values():
+        weight.mul_(1.5).add_(0.25)
+
+
+def mixed_double(net: RogueNet) -> None:
+    mixed(net.double())
+
+
 @pytest.mark.parametrize(
-    "change", [look, counted, by_zero, frozen, diverged, compiled, RogueNet.double, RogueNet.half]
+    "change",
+    [
+        *(look, counted, by_zero, frozen, diverged, compiled, mixed, mixed_double),
+        *(RogueNet.double, RogueNet.half),
+    ],
 )
 def test_what_changes_no_number_is_no_edit(venv: Any, change: Callable[[RogueNet], Any]) -> None:
     net = make_net(venv)
     change(net)
     before = torch.random.get_rng_state()
+    shifts = [norm.shift.clone() for norm in net.normalization.children()]  # type: ignore[union-attr,operator]
     assert plain_difference(net) is None
     assert torch.equal(torch.random.get_rng_state(), before)
+    for norm, shift in zip(net.normalization.children(), shifts, strict=True):
+        assert torch.equal(norm.shift, shift), "the network itself is not touched"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
