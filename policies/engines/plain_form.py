@@ -12,8 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ...envs import EntityBatch
 from ..inputs.generated import generate
-from ..inputs.prepare import Inputs
+from ..inputs.prepare import Inputs, Prepared
 from ..policy import ActResult
 from ..rogue_net.normalization import InputNorm
 from .proof import own_generators
@@ -45,7 +46,9 @@ def plain_difference(policy: Any) -> str | None:
 
 def _difference(net: RogueNet, dtype: torch.dtype, largest: float) -> str | None:
     options = {**net.config, "engine": "torch"}
-    plain = RogueNet(net.observation_space, net.action_space, **options).to(net.like.device, net.like.dtype)
+    plain = RogueNet(net.observation_space, net.action_space, **options).to(net.like.device)
+    if net.like.dtype is torch.float64:  # fewer bits would round statistics, too
+        plain.double()
     weights = net.state_dict()
     if differing := _names_difference(weights, plain.state_dict()):
         return differing
@@ -64,14 +67,24 @@ def _difference(net: RogueNet, dtype: torch.dtype, largest: float) -> str | None
         )
         if differing := _acted_difference(found, expected, largest, is_drawn=seed is not None):
             return differing
-    found, expected = (which.estimate(prepared).float().cpu().numpy() for which in both)
-    return "the values" if _far(found, expected, largest) else None
+    for name, numbers in _log_probs(both[0], prepared, batch, expected).items():
+        if _far(numbers, _log_probs(both[1], prepared, batch, expected)[name], largest, least=1.0):
+            return f"the log-probabilities of action {name!r}"
+    values, expected_values = (which.estimate(prepared).float().cpu().numpy() for which in both)
+    return "the values" if _far(values, expected_values, largest) else None
+
+
+def _log_probs(net: Any, prepared: Prepared, batch: EntityBatch, acted: ActResult) -> dict[str, NDArray[Any]]:
+    """Return the log-probabilities (A,) of the same actions, by name."""
+    evaluation = net.assess(prepared, batch.actions, acted.raw)
+    return {name: numbers.double().cpu().numpy() for name, numbers in evaluation.log_probs.items()}
 
 
 def _acted_difference(found: ActResult, expected: ActResult, largest: float, is_drawn: bool) -> str | None:
     for name, chosen in expected.actions.items():
         log_probs = found.log_probs[name].values, expected.log_probs[name].values
-        if _far(*log_probs, largest, least=1.0):  # near 0 they are rounded as probabilities near 1 are
+        # Near 0 they are rounded as probabilities near 1 are; of real numbers, by the rounding of these.
+        if chosen.dtype.kind != "f" and _far(*log_probs, largest, least=1.0):
             return f"the log-probabilities of action {name!r}"
         # Of choices that are equally probable, as of equal entities, rounding makes one the most probable.
         if (is_drawn or chosen.dtype.kind == "f") and _far(
