@@ -67,8 +67,9 @@ def _difference(net: RogueNet, dtype: torch.dtype, largest: float) -> str | None
         )
         if differing := _acted_difference(found, expected, largest, is_drawn=seed is not None):
             return differing
-    for name, numbers in _log_probs(both[0], prepared, batch, expected).items():
-        if _far(numbers, _log_probs(both[1], prepared, batch, expected)[name], largest, least=1.0):
+    log_probs, expected_log_probs = (_log_probs(which, prepared, batch, expected) for which in both)
+    for name, numbers in log_probs.items():
+        if _far(numbers, expected_log_probs[name], largest, least=1.0):
             return f"the log-probabilities of action {name!r}"
     values, expected_values = (which.estimate(prepared).float().cpu().numpy() for which in both)
     return "the values" if _far(values, expected_values, largest) else None

@@ -393,15 +393,6 @@ def test_actions_of_another_kind_are_refused_by_both_engines(which: int) -> None
     evaluate("move", lambda values: values.astype(np.int32))
 
 
-def test_what_is_no_batch_is_refused_by_name() -> None:
-    net, _ = make_pair()
-    with raises(TypeError, "EntityBatch", "batch_observations", "dict"):
-        net.act(SPACE.sample(), np.random.default_rng(0))  # type: ignore[arg-type]
-    for either in make_pair():
-        with raises(TypeError, "EntityBatch", "batch_observations", "list"):
-            either.evaluate([SPACE.sample()], {})  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("name", ["d_model", "n_layer", "value_n_head"])
 @pytest.mark.parametrize("value", [4.0, "4", True])
 def test_sizes_are_integers(name: str, value: Any) -> None:

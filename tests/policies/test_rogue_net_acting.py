@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import entitize as ez
 import numpy as np
 import pytest
 import torch
@@ -343,3 +344,14 @@ def test_log_probabilities_of_entities_do_not_depend_on_a_shift(shift: float) ->
     expected = torch.log_softmax(logits[:3], 0)
     torch.testing.assert_close(log_probs, torch.cat([expected, torch.zeros(1)]))
     torch.testing.assert_close(entropies, torch.stack([-(expected.exp() * expected).sum(), torch.zeros(())]))
+
+
+@pytest.mark.parametrize("engine", ["auto", "torch"])
+def test_what_is_no_batch_is_refused_by_name(engine: str) -> None:
+    venv = ez.make_vec("MineSweeper", num_envs=1)
+    space = venv.single_observation_space
+    net = RogueNet(space, venv.single_action_space, d_model=8, n_layer=1, n_head=2, engine=engine)
+    with raises(TypeError, "EntityBatch", "batch_observations", "dict"):
+        net.act(space.sample(), np.random.default_rng(0))  # type: ignore[arg-type]
+    with raises(TypeError, "EntityBatch", "batch_observations", "list"):
+        net.evaluate([space.sample()], {})  # type: ignore[arg-type]

@@ -173,19 +173,23 @@ def test_infos_of_agents_of_a_game() -> None:
     assert results.success_rate == results.interval()
 
 
+class TwoAgents(ParallelEnv):  # type: ignore[type-arg,misc]
+    """Games of PettingZoo, numbered from the last seed on."""
+
+    metadata: ClassVar[dict[str, Any]] = {"name": "two"}
+    possible_agents: ClassVar[list[str]] = ["a", "b"]
+    game = -1
+
+    def observation_space(self, agent: str) -> Any:
+        return gymnasium.spaces.Box(-1, 1, (2,))
+
+    def action_space(self, agent: str) -> Any:
+        return gymnasium.spaces.Discrete(2)
+
+
 def test_an_agent_that_joins_some_games_counts_with_those_that_it_was_in() -> None:
-    class Duo(ParallelEnv):  # type: ignore[type-arg,misc]
+    class Duo(TwoAgents):
         """b joins the odd games, after a step; both get the same reward, which is the game's number."""
-
-        metadata: ClassVar[dict[str, Any]] = {"name": "duo"}
-        possible_agents: ClassVar[list[str]] = ["a", "b"]
-        game = -1
-
-        def observation_space(self, agent: str) -> Any:
-            return gymnasium.spaces.Box(-1, 1, (2,))
-
-        def action_space(self, agent: str) -> Any:
-            return gymnasium.spaces.Discrete(2)
 
         def reset(self, seed: int | None = None, options: Any = None) -> Any:
             self.game = 0 if seed is not None else self.game + 1
@@ -220,17 +224,7 @@ def test_games_of_past_self_play_have_numbers_of_their_own() -> None:
 
 
 def test_agents_that_take_turns_with_whole_games_share_none() -> None:
-    class Alternate(ParallelEnv):  # type: ignore[type-arg,misc]
-        metadata: ClassVar[dict[str, Any]] = {"name": "alternate"}
-        possible_agents: ClassVar[list[str]] = ["a", "b"]
-        game = -1
-
-        def observation_space(self, agent: str) -> Any:
-            return gymnasium.spaces.Box(-1, 1, (2,))
-
-        def action_space(self, agent: str) -> Any:
-            return gymnasium.spaces.Discrete(2)
-
+    class Alternate(TwoAgents):
         def reset(self, seed: int | None = None, options: Any = None) -> Any:
             self.game = 0 if seed is not None else self.game + 1
             self.agents = [self.possible_agents[self.game % 2]]
