@@ -1,4 +1,4 @@
-"""Bots of the user, functions that play, which commands name "module:function"."""
+"""Bots of the user: functions that commands find by name, "module:function"."""
 
 from __future__ import annotations
 
