@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from importlib import import_module
 from typing import Any, TypeVar
 
 import numpy as np
@@ -279,6 +280,9 @@ def process_group() -> Iterator[Ranks]:
         return
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+    # It keeps the group that is there when it is first imported, which torch._dynamo does: the group's
+    # threads would live on, and abort the process where they still run while Python ends.
+    import_module("torch.distributed.nn")
     try:
         distributed.init_process_group("gloo", timeout=_PATIENCE)
     except (RuntimeError, ValueError) as error:

@@ -31,6 +31,7 @@ TRAIN = (
     *("--net.d-model", "8", "--net.n-layer", "1", "--ppo.num-steps", "8", "--ppo.minibatch-size", "16"),
 )
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(ez.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+ENVIRONMENT["PYTHONFAULTHANDLER"] = "1"  # says where a process was aborted
 
 
 @contextmanager
@@ -105,6 +106,32 @@ def test_two_ranks_learn_what_one_process_does(training: str, trainings: Path) -
         np.testing.assert_allclose(weights[0][name], array, rtol=1e-5, atol=1e-5, err_msg=name)
     for ours, theirs in zip(told[0]["metrics"], alone["metrics"], strict=True):
         assert ours == pytest.approx(theirs, rel=1e-4, abs=1e-5)
+
+
+GROUP_OF_COMPILED_CODE = """
+from pathlib import Path
+from entitize.trainers import process_group
+
+def threads():
+    return {(task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()}
+
+before = threads()
+with process_group() as ranks:
+    import torch._dynamo
+    import torch.distributed.nn
+    assert ranks.total(1) == [2]
+    print(any("gloo" in name for name in threads() - before))
+print(any("gloo" in name for name in threads() - before))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the threads' names from /proc")
+def test_the_threads_of_a_group_end_with_it() -> None:
+    with started(2, ["-c", GROUP_OF_COMPILED_CODE]) as ranks:
+        for process in ranks:
+            output, errors = process.communicate(timeout=PATIENCE)
+            assert process.returncode == 0, errors
+            assert output.split() == ["True", "False"]
 
 
 def test_ranks_with_other_options_are_refused(tmp_path: Path) -> None:
