@@ -11,7 +11,7 @@ import tyro
 from rich.console import Console
 
 from ..adapters.programs import Limits, ListeningVectorEnv
-from ..adapters.programs.server import TOKEN
+from ..adapters.programs.protocol import TOKEN
 from ..envs import EntityVectorEnv
 from ..envs.errors import positive_number
 from ..experiments import parse

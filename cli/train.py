@@ -15,6 +15,7 @@ import gymnasium
 from rich.console import Console
 
 from ..adapters.environment_resolver import resolve
+from ..adapters.programs.protocol import TOKEN
 from ..experiments import (
     Actors,
     EnvChoice,
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
         _tell_of_changes(base.env.kwargs, settings.env.kwargs)
     if chosen.token is not None:
         # Not an option, which would be written into the run folder.
-        os.environ["ENTITIZE_TOKEN"] = chosen.token
+        os.environ[TOKEN] = chosen.token
     actors = None if chosen.ray is None else Actors(chosen.ray, chosen.ray_staleness, chosen.ray_timeout)
     run = chosen.resume or chosen.run or default_run_folder(settings)
     stop = threading.Event()

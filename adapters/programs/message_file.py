@@ -72,9 +72,9 @@ class MessageFile(Program):
         self._in_line(protocol.check_fields, message)
         return message
 
-    def _in_line(self, read: Any, *arguments: Any, **named: Any) -> Any:
+    def _in_line(self, read: Any, *arguments: Any) -> Any:
         try:
-            return read(*arguments, **named)
+            return read(*arguments)
         except Exception as error:  # a file is untrusted: it can hold anything
             raise self._error(str(error)) from error
 
@@ -90,12 +90,9 @@ class MessageFile(Program):
                     names = "the first hello", "this one"
                     self._in_line(protocol.check_same_spaces, space, message["spaces"], *names)
                 agent.game_over(truncated=True)
-            elif message["type"] == "observe":
-                self._chosen = message["chosen"]
-                self._in_line(agent.act, protocol.read_observation(space, message, limits))
             else:
-                end = self._in_line(protocol.read_end, space, message, limits)
-                self._in_line(agent.game_over, **end)
+                self._chosen = message.get("chosen", self._chosen)
+                self._in_line(protocol.carry_out, agent, message, limits)
         agent.game_over(truncated=True)
 
     def choose(self, batch: EntityBatch, rng: np.random.Generator) -> dict[str, RaggedArray]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,13 @@ from ...envs.spaces import EntitySpace
 from ...envs.spaces.space_schema import check_schema, schema_difference, space_from_schema, space_schema
 from ...suggestions import unknown
 
+if TYPE_CHECKING:
+    from .training_agent import TrainingAgent
+
 #: The version of the messages. It changes where an older client would be misunderstood.
 VERSION = 1
+#: The environment variable with the token, which must not be written into a run folder.
+TOKEN = "ENTITIZE_TOKEN"
 #: Fields of an observation in `observe`, and of `game_over` as its last observation.
 _OBSERVATION = ("entities", "globals", "actions", "visible")
 _RESULT = ("score", "reward")
@@ -269,6 +274,22 @@ def read_end(space: EntitySpace, message: Mapping[str, Any], limits: Limits) -> 
     if "outcome" in message and not isinstance(outcome, str):
         raise ProtocolError(f"game_over: outcome: expected a text, got {short(outcome)}")
     return {"seen": seen, **read_result(message), "truncated": truncated, "outcome": outcome}
+
+
+def carry_out(agent: TrainingAgent, message: Mapping[str, Any], limits: Limits) -> dict[str, Action] | None:
+    """Give a message of type observe or game_over to the agent of its game.
+
+    Returns:
+        the actions at an observation; None at the end of an episode.
+
+    Raises:
+        ProtocolError: the message is not of the agent's spaces.
+    """
+    space = agent.observation_space
+    if message["type"] == "observe":
+        return agent.act(read_observation(space, message, limits))
+    agent.game_over(**read_end(space, message, limits))
+    return None
 
 
 def _numbers(name: str, given: Any) -> NDArray[np.float64]:

@@ -25,7 +25,7 @@ from ...envs.spaces import EntitySpace
 from ...envs.waiting import waiting_for_games
 from . import protocol
 from .lane import Exchange, GameStopped, Lane, SharedGame
-from .protocol import Limits, ProtocolError
+from .protocol import TOKEN, Limits, ProtocolError
 from .seats import Seats
 from .server_resources import (
     COMES_BACK,
@@ -41,8 +41,6 @@ from .vector_env import QuestionVectorEnv
 
 _log = logging.getLogger(__name__)
 
-#: The environment variable with the token, which must not be written into a run folder.
-TOKEN = "ENTITIZE_TOKEN"
 
 #: Connections without a lane that are accepted, and further ones that have sent no request.
 _WAITING = 16
@@ -382,14 +380,11 @@ class Listener:
 
     def _handle(self, connection: ServerConnection, agent: TrainingAgent, message: dict[str, Any]) -> None:
         protocol.check_fields(message)
-        kind, space = message["type"], agent.observation_space
-        if kind == "hello":
+        if message["type"] == "hello":
             raise ProtocolError("type: expected observe or game_over, got a second hello")
-        if kind == "observe":
-            seen = protocol.read_observation(space, message, self._limits)
-            connection.send(protocol.act_message(agent.act(seen)))
-        else:
-            agent.game_over(**protocol.read_end(space, message, self._limits))
+        actions = protocol.carry_out(agent, message, self._limits)
+        if actions is not None:
+            connection.send(protocol.act_message(actions))
 
 
 def _name(lane: int, players: int) -> str:

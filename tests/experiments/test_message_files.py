@@ -140,6 +140,8 @@ def test_what_is_not_over_is_truncated(tmp_path: Path, entitize: Run) -> None:
         ([{**HELLO, "spaces": {}}, STEP], ["line 1", "spaces"]),
         ([HELLO, STEP, {**STEP, "chosen": None}], ["line 3", "chosen", "null"]),
         ([HELLO, STEP, {**STEP, "entities": {"Dog": [[1]]}}], ["line 3", "Dog", "Cat"]),
+        ([HELLO, STEP, {**STEP, "entities": {"Cat": "x"}}], ["line 3", "Cat", "list", "x"]),
+        ([HELLO, STEP, {**STEP, "score": "x"}], ["line 3", "score", "number", "x"]),
         ([HELLO, STEP, {**STEP, "dog": 1}], ["line 3", "dog"]),
         ([HELLO, "", {**STEP, "chosen": {"jump": {}}}], ["line 3", "jump", "move"]),
         ([HELLO, {**STEP, "chosen": {}}], ["line 2", "move"]),
