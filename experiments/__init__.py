@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from .environments import make_whole_games as make_whole_games
     from .environments import settings_of as settings_of
     from .environments import with_lanes as with_lanes
-    from .error_place import where_raised as where_raised
     from .errors import UserError as UserError
     from .listening import saying_that_no_game_is_there as saying_that_no_game_is_there
     from .listening import stored_space as stored_space
@@ -54,5 +53,6 @@ if TYPE_CHECKING:
     from .networks import make_policy as make_policy
     from .networks import make_rogue_net as make_rogue_net
     from .training import train as train
+    from .user_code import where_raised as where_raised
 else:
     __getattr__, __dir__, __all__ = attach(__name__)

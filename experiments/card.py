@@ -283,8 +283,6 @@ def _origin(run: Path) -> str:
         _log.warning("%s", error)
         parts = []
     columns = ("from_step", "started", "version", "commit", "processor", "python", "torch")
-    lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"] if parts else []
-    lines += [f"| {' | '.join(str(getattr(part, name)) for name in columns)} |" for part in parts]
-    return "\n".join(
-        [*lines, *([""] if lines else []), f"This card: Entitize {__version__}, torch {torch.__version__}."]
-    )
+    rows = [[str(getattr(part, name)) for name in columns] for part in parts]
+    table = [*markdown_table(columns, [True] * len(columns), rows), ""] if rows else []
+    return "\n".join([*table, f"This card: Entitize {__version__}, torch {torch.__version__}."])

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ..envs import EntitySpace, EntityVectorEnv
-from ..policies import ActingPolicy, baselines
+from ..policies import ActingPolicy, baselines, fit_to
 from ..policies.loading import AnyNetwork
 from ..policies.rogue_net import RogueNet, RogueNetConfig
 from ..trainers import CheckpointError, checkpoint_paths, load_policy
@@ -68,10 +68,8 @@ def initial_policy(
 def _load(path: Path, own: str | None, space: EntitySpace | None, **options: Any) -> Any:
     """Load a network, of the class `own` if it is given, and fit it to `space`."""
     policy: Any = load_policy(path, network=None if own is None else find_own_class(own), **options)
-    if space is not None and hasattr(policy, "adapt_to"):
-        policy.adapt_to(space)
-    elif space is not None and policy.observation_space != space:
-        raise ValueError(f"expected environments of {policy.observation_space}, got {space}")
+    if space is not None:
+        fit_to(policy, space)
     return policy
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import gymnasium
 import numpy as np
 
-from ..adapters.module_names import find_attribute
 from ..envs import ActionError, EntityBatch, EntityVectorEnv
 from ..policies import ActingPolicy, ActResult
 from ..trainers.evaluation.episodes import acting_policy
-from .error_place import where_raised
 from .errors import UserError
 from .network_options import is_own
+from .user_code import find_named, user_code
 
 
 def is_bot(path: Path) -> bool:
@@ -30,13 +28,7 @@ def load_bot(name: str, venv: EntityVectorEnv) -> ActingPolicy:
     Raises:
         UserError: there is no such function, or its module raised; the message has the place.
     """
-    module, _, attribute = name.partition(":")
-    try:
-        found = find_attribute(module, attribute)
-    except gymnasium.error.NameNotFound as error:
-        raise UserError(f"{name}: {error}") from error
-    except Exception as error:
-        raise _error(name, error) from error
+    found = find_named(name, name)
     try:
         player = acting_policy(name, found, venv)
     except TypeError as error:
@@ -52,15 +44,9 @@ class _Bot:
 
     def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
         """Return the function's actions."""
-        try:
-            return self._player.act(batch, rng, deterministic)
-        except ActionError as error:
-            text = str(error)
-            raise UserError(text if text.startswith(self._name) else f"{self._name}: {text}") from error
-        except Exception as error:
-            raise _error(self._name, error) from error
-
-
-def _error(name: str, error: Exception) -> UserError:
-    text = f"{name}: {type(error).__name__}: {error}"
-    return UserError("\n".join(filter(None, [text, where_raised(error)])))
+        with user_code(self._name):
+            try:
+                return self._player.act(batch, rng, deterministic)
+            except ActionError as error:
+                text = str(error)
+                raise UserError(text if text.startswith(self._name) else f"{self._name}: {text}") from error

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 from torch import nn
 
-from ..adapters.module_names import find_attribute
 from ..envs import EntitySpace
-from ..policies import RUN_CONFIG
+from ..policies import RUN_CONFIG, check_members
 from .config import is_card, run_of
 from .config_file import read_yaml
-from .error_place import where_raised
 from .errors import UserError
 from .network_options import is_own
-
-#: Those of `Policy`.
-_MEMBERS = (
-    *("act", "value", "evaluate", "update_normalization"),
-    *("observation_space", "action_space", "config"),
-)
+from .user_code import find_named, user_code
 
 
 def make_own_network(name: str, space: EntitySpace, options: Mapping[str, Any]) -> Any:
@@ -34,10 +25,12 @@ def make_own_network(name: str, space: EntitySpace, options: Mapping[str, Any]) 
             `Policy`.
     """
     kind = find_own_class(name)
-    with _of_its_code(name):
+    with user_code(f"network {name}"):
         network = kind(space, space.actions, **options)
-    if missing := [member for member in _MEMBERS if not hasattr(network, member)]:
-        raise UserError(f"network {name}: expected the members of entitize.Policy, got none of {missing}")
+    try:
+        check_members(f"network {name}", network)
+    except TypeError as error:
+        raise UserError(str(error)) from error
     return network
 
 
@@ -47,9 +40,7 @@ def find_own_class(name: str) -> type[nn.Module]:
     Raises:
         UserError: there is no such module or class, or the module raised; the message has the place.
     """
-    module, _, attribute = name.partition(":")
-    with _of_its_code(name):
-        found = find_attribute(module, attribute)
+    found = find_named(f"network {name}", name)
     if not (isinstance(found, type) and issubclass(found, nn.Module)):
         raise UserError(f"network {name}: expected a class of networks, such as of RogueNet, got {found!r}")
     return found
@@ -71,15 +62,3 @@ def own_name_of(path: Path) -> str | None:
         return None
     name = data.get("network") if isinstance(data, Mapping) else None
     return name if isinstance(name, str) and is_own(name) else None
-
-
-@contextmanager
-def _of_its_code(name: str) -> Iterator[None]:
-    """Raise what the user's code raises as `UserError`, with the place."""
-    try:
-        yield
-    except gymnasium.error.NameNotFound as error:
-        raise UserError(f"network: {error}") from error
-    except Exception as error:
-        text = f"network {name}: {type(error).__name__}: {error}"
-        raise UserError("\n".join(filter(None, [text, where_raised(error)]))) from error

@@ -42,10 +42,10 @@ from .background_evaluation import BackgroundEvaluation
 from .config import TrainConfig
 from .config_file import to_yaml
 from .environments import EnvConfig, make_environments, with_lanes
-from .error_place import where_raised
 from .errors import UserError, user_errors
 from .listening import saying_that_no_game_is_there, stored_space
 from .networks import initial_policy
+from .user_code import where_raised
 
 
 def train(

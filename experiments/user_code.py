@@ -1,13 +1,46 @@
-"""`where_raised`: the line of a user's own code, such as an environment's, that raised an exception."""
+"""The user's own code, such as a network's or an environment's: by name, its errors with their place."""
 
 from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import gymnasium
+
+from ..adapters.module_names import find_attribute
+from .errors import UserError
 
 #: Packages whose code is not the user's own.
 _NOT_OWN = (__name__.partition(".")[0], "gymnasium", "numpy", "pettingzoo", "torch", "importlib")
+
+
+def find_named(where: str, name: str) -> Any:
+    """Import what is named "module:attribute"; the module may lie in the current folder.
+
+    Raises:
+        UserError: there is no such module or attribute, or the module raised; it begins with `where`.
+    """
+    module, _, attribute = name.partition(":")
+    with user_code(where):
+        return find_attribute(module, attribute)
+
+
+@contextmanager
+def user_code(where: str) -> Iterator[None]:
+    """Context that raises what the user's code raises as `UserError`, with the place behind `where`."""
+    try:
+        yield
+    except UserError:
+        raise
+    except gymnasium.error.NameNotFound as error:
+        raise UserError(f"{where}: {error}") from error
+    except Exception as error:
+        text = f"{where}: {type(error).__name__}: {error}"
+        raise UserError("\n".join(filter(None, [text, where_raised(error)]))) from error
 
 
 def where_raised(error: BaseException) -> str:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .policy import Evaluation as Evaluation
     from .policy import ExplainablePolicy as ExplainablePolicy
     from .policy import Policy as Policy
+    from .policy import check_members as check_members
+    from .policy import fit_to as fit_to
     from .policy import frozen_weights as frozen_weights
     from .rogue_net import RogueNet as RogueNet
     from .rogue_net import RogueNetConfig as RogueNetConfig

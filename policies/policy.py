@@ -171,6 +171,32 @@ class Policy(ActingPolicy, Protocol):
         ...
 
 
+def check_members(name: str, policy: object) -> None:
+    """Check that an object has the members of `Policy`.
+
+    Raises:
+        TypeError: it lacks some; they follow `name`.
+    """
+    members = [member for kind in (ActingPolicy, Policy) for member in (*kind.__annotations__, *vars(kind))]
+    if missing := [member for member in members if member[0] != "_" and not hasattr(policy, member)]:
+        got = policy.__name__ if isinstance(policy, type) else f"a {type(policy).__name__}"
+        raise TypeError(
+            f"{name}: expected the members of entitize.Policy, got {got} without {', '.join(missing)}"
+        )
+
+
+def fit_to(policy: Policy, space: EntitySpace) -> None:
+    """Let a policy read batches of `space`, as far as it can adapt.
+
+    Raises:
+        ValueError: it reads batches of another space.
+    """
+    if hasattr(policy, "adapt_to"):
+        policy.adapt_to(space)
+    elif policy.observation_space != space:
+        raise ValueError(f"expected observations of {policy.observation_space}, got {space}")
+
+
 @runtime_checkable
 class ExplainablePolicy(Protocol):
     """A policy that shows its distributions, and what it attends to."""

@@ -10,7 +10,7 @@ from torch import nn
 from ..envs import EntityVectorEnv, space_schema
 from ..envs.spaces.changes import action_changes
 from ..envs.vector.vector_checks import POLICY_FIRST, check_autoreset, check_fits, check_vector_env
-from ..policies import Policy
+from ..policies import Policy, check_members
 from .config import PPOConfig
 from .ranks import Ranks
 from .rollout import Samples
@@ -103,8 +103,7 @@ def checked_module(policy: Policy, venv: EntityVectorEnv | RolloutSource) -> nn.
     if not isinstance(policy, nn.Module):
         hint = POLICY_FIRST if isinstance(policy, EntityVectorEnv) else ""
         raise TypeError(f"policy: expected an nn.Module, got {_named(policy)}{hint}")
-    if not isinstance(policy, Policy):
-        raise TypeError(f"policy: {type(policy).__name__} lacks methods or attributes of Policy")
+    check_members("policy", policy)
     if not isinstance(venv, RolloutSource):
         check_vector_env("venv", venv, POLICY_FIRST)
     learner = getattr(getattr(venv, "pool", None), "learner", policy)

@@ -15,7 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 from ...files import replace_file
 from ..config_file import to_yaml
 from ..errors import UserError
-from ..reports.document import Document, Picture, ReportColumn, ReportTable, Row, Section
+from ..reports.document import Document, Picture, ReportColumn, ReportTable, Row, Section, counted
 from . import pictures
 from .parameters import SearchParameter
 from .settings import BEST, STORAGE, SearchSettings, read_search, trial_name
@@ -79,7 +79,7 @@ def write_best(directory: Path, settings: SearchSettings, best: FrozenTrial) -> 
 def _summary(settings: SearchSettings, trials: Sequence[FrozenTrial]) -> str:
     counts = {state: sum(_STATES[trial.state] == state for trial in trials) for state in _STATES.values()}
     ended = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
-    runs = f"{', '.join(settings.games)}; {settings.seeds} seed{'s' if settings.seeds > 1 else ''} per game"
+    runs = f"{', '.join(settings.games)}; {counted(settings.seeds, 'seed')} per game"
     return f"{runs}; {settings.base.ppo.total_timesteps:,} steps per run; trials: {ended or 'none'}."
 
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ...datasets import EntityDataset
 from ...envs import MultiCategorical, named_code
 from ...envs.errors import whole_number
-from ...policies import CheckpointError, Policy, frozen_weights
+from ...policies import CheckpointError, Policy, check_members, frozen_weights
 from ...policies.checkpoint import malformed_means
 from ...policies.rogue_net import RogueNet
 from ..callbacks import call_back, checked_callbacks
@@ -86,8 +86,9 @@ class BehaviorCloning(OwnsOptimizer):
         config = BehaviorCloningConfig() if config is None else config
         if not isinstance(config, BehaviorCloningConfig):
             raise TypeError(f"BehaviorCloning: config must be a BehaviorCloningConfig, got {config!r}")
-        if not isinstance(policy, nn.Module) or not isinstance(policy, Policy):
+        if not isinstance(policy, nn.Module):
             raise TypeError(f"BehaviorCloning: expected an nn.Module that is a Policy, got {policy!r}")
+        check_members("BehaviorCloning: policy", policy)
         if not isinstance(dataset, EntityDataset):
             raise TypeError(f"BehaviorCloning: expected an EntityDataset, got {dataset!r}")
         dataset.check_space(getattr(policy, "reads", policy.observation_space), "policy")

@@ -31,7 +31,7 @@ from torch import Tensor, contiguous_format
 
 from ...envs import space_schema
 from ...files import sync_folder, write_synced
-from ...policies import METADATA, CheckpointError, Policy, checkpoint_paths, step_of
+from ...policies import METADATA, CheckpointError, Policy, check_members, checkpoint_paths, step_of
 from ...policies.checkpoint import (
     DIFFERS,
     FORMAT,
@@ -109,8 +109,7 @@ def save_policy(policy: Policy, path: str | Path) -> Path:
         CheckpointError: `path` is something else already, or the system refused to write; what was there
             stays.
     """
-    if not isinstance(policy, Policy):
-        raise TypeError(f"save_policy: expected a policy such as RogueNet, got a {type(policy).__name__}")
+    check_members("save_policy", policy)
     if not isinstance(path, str | os.PathLike) or path == "":
         raise TypeError(f"save_policy: path: expected the path of a folder, got {path!r}")
     path = Path(path).resolve()  # what a link leads to is replaced, and the link stays

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from ...envs.errors import one_of
-from ...policies import Policy, load_policy, newest_checkpoint
+from ...policies import Policy, fit_to, load_policy, newest_checkpoint
 from ...policies.checkpoint import check_weights, malformed_means, read_metadata
 from ..runs.checkpoint import Checkpoint, read_checkpoint
 from .opponent_folder import OpponentFolder, missing_folder
@@ -241,10 +241,7 @@ class OpponentPool:
         policy: Any = load_policy(path, network=own if is_of_its_class else None)
         space = getattr(self.learner, "reads", self.learner.observation_space)
         try:
-            if hasattr(policy, "adapt_to"):
-                policy.adapt_to(space)
-            elif policy.observation_space != space:
-                raise ValueError(f"expected {space}, got {policy.observation_space}")
+            fit_to(policy, space)
         except ValueError as error:
             raise ValueError(f"the network of {source} does not fit the environment: {error}") from error
         return Opponent(self._number(), _frozen(policy), source=source)
