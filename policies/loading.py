@@ -81,14 +81,10 @@ def load_policy(path: str | Path, *, network: type[Any] | None = None, **options
 
 def _check_alike(stored: AnyNetwork, changed: AnyNetwork) -> None:
     """Check that options changed nothing of what the weights compute."""
-    if isinstance(stored, RogueNet) and isinstance(changed, RogueNet):
-        trained, given = stored.settings.computing(), changed.settings.computing()
-        for name, value in trained.items():
-            if given[name] != value:
-                raise ValueError(
-                    f"load_policy: {name}: expected {value!r}, with which the weights were trained, got"
-                    f" {given[name]!r}"
-                )
+    if not (isinstance(stored, RogueNet) and isinstance(changed, RogueNet)):
+        return
+    if difference := stored.settings.difference(changed.settings):
+        raise ValueError(f"load_policy: the weights were trained with another network: {difference}")
 
 
 def _described(checkpoint: StoredCheckpoint[Tensor], own: type[Any] | None) -> AnyNetwork:

@@ -127,10 +127,8 @@ class PaddedRogueNet(nn.Module):
         Raises:
             ValueError: its entity types, features or options are others; nothing was copied.
         """
-        theirs = net.settings.computing(heads=False)
-        for name, ours in self.settings.computing(heads=False).items():
-            if theirs[name] != ours:
-                raise ValueError(f"the network differs: {name}: expected {ours}, got {theirs[name]}")
+        if difference := self.settings.difference(net.settings, heads=False):
+            raise ValueError(f"the network differs: {difference}")
         if net.inputs.features != self.inputs.features:
             raise ValueError(
                 f"the network differs: features: expected {self.inputs.features}, got {net.inputs.features}"

@@ -377,6 +377,14 @@ class RogueNetConfig:
         own = {f"value_{name}": getattr(value, name) for name in ("d_model", "n_layer", "n_head")}
         return {name: own.get(name, getattr(self, name)) for name in names}
 
+    def difference(self, other: RogueNetConfig, heads: bool = True) -> str | None:
+        """Return the first option of `computing` that differs, with both values; None: none does."""
+        given = other.computing(heads)
+        for name, ours in self.computing(heads).items():
+            if given[name] != ours:
+                return f"{name}: expected {ours!r}, got {given[name]!r}"
+        return None
+
     def to_dict(self) -> dict[str, Any]:
         """Plain dicts, lists, numbers and strings: `RogueNetConfig(**config.to_dict()) == config`."""
 

@@ -265,10 +265,8 @@ class RogueNetPolicy(BasePolicy):
             shapes = [tuple(side[name].shape) if name in side else "absent" for side in (here, there)]
             if shapes[0] != shapes[1]:
                 raise ValueError(f"another network: {name} is {shapes[0]} here, {shapes[1]} there")
-        theirs = network.settings.computing()
-        for option, ours in mine.settings.computing().items():
-            if theirs[option] != ours:
-                raise ValueError(f"another network: {option} is {ours} here, {theirs[option]} there")
+        if difference := mine.settings.difference(network.settings):
+            raise ValueError(f"another network: {difference}")
         mine.load_state_dict(there)
         self._forget_rollout()
 
