@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +14,7 @@ from ...envs import (
     SelectEntity,
     validate_actions,
 )
+from ...envs.batch.batch_actions import are_ragged
 from ...envs.vector.vector_env import Actions
 from ...ragged import RaggedArray
 from .java.engine import ORDER_SIZE, MicroRTSEngine
@@ -116,23 +114,10 @@ class EntityTargets:
         Raises:
             ActionError: an action that the masks forbid.
         """
-        if self._is_plain(actions, len(before)) and self._write(before, actions):
-            return  # the usual case
-        self._write(before, validate_actions(self._space, before, actions))
-
-    def _is_plain(self, actions: Any, num_lanes: int) -> bool:
-        """Return true if the kernels can read the actions as they are."""
-        return (
-            isinstance(actions, Mapping)
-            and actions.keys() == self._space.actions.spaces.keys()
-            and all(
-                isinstance(given := actions[name], RaggedArray)
-                and given.dtype == np.int64
-                and given.inner_shape == action.item_shape
-                and len(given) == num_lanes
-                for name, action in self._space.actions.items()
-            )
-        )
+        space = self._space.actions
+        are_all = are_ragged(actions, space, len(before)) and len(actions) == len(space.spaces)
+        if not (are_all and self._write(before, actions)):
+            self._write(before, validate_actions(self._space, before, actions))
 
     def _write(self, before: EntityBatch, actions: Actions) -> bool:
         """Write the actions into the engine's orders if all are legal; return true if they are."""

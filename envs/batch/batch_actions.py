@@ -56,6 +56,18 @@ def no_actions(space: EntityActionSpace, num_steps: int) -> dict[str, RaggedArra
     }
 
 
+def are_ragged(actions: Any, space: EntityActionSpace, num_steps: int) -> bool:
+    """Return True if all are of the space's names, dtypes and shapes, with a sequence for each step."""
+    return isinstance(actions, Mapping) and all(
+        name in space.spaces
+        and isinstance(given, RaggedArray)
+        and given.dtype == space[name].dtype
+        and given.inner_shape == space[name].item_shape
+        and len(given) == num_steps
+        for name, given in actions.items()
+    )
+
+
 def illegal_actions(
     space: EntitySpace, batch: EntityBatch, legal: dict[str, RaggedArray]
 ) -> Iterator[tuple[str, dict[str, RaggedArray]]]:

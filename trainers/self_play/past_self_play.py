@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from ...envs import (
     ActionError,
-    EntityActionSpace,
     EntityBatch,
     EntityVectorEnv,
     inactive_lanes,
     no_actions,
     validate_actions,
 )
+from ...envs.batch.batch_actions import are_ragged
 from ...envs.seeds import Seeds
 from ...envs.vector import Actions, EntityVectorWrapper, StepResult
 from ...envs.vector.saved_state import check_arrays
@@ -205,7 +205,7 @@ class PastSelfPlay(EntityVectorWrapper):
                         raise ActionError(
                             f"env {wrong[0]}: action {name!r}: an opponent plays this lane, leave it out"
                         )
-        if not _are_plain(actions, space, self.num_envs):
+        if not are_ragged(actions, space, self.num_envs):
             return validate_actions(self.single_observation_space, self._shown(), actions)
         return {**no_actions(space, self.num_envs), **actions}
 
@@ -297,18 +297,6 @@ class StatefulPastSelfPlay(PastSelfPlay):
         self.assignment.set_state(own)
         self._inactive = np.array(own["idle"], bool) if own else np.zeros(self.num_envs, bool)
         return self._continue_from(self._shown())
-
-
-def _are_plain(actions: Any, space: EntityActionSpace, num_envs: int) -> bool:
-    """Return True if the arrays have the space's names, dtypes and shapes, one sequence per lane."""
-    return isinstance(actions, Mapping) and all(
-        name in space.spaces
-        and isinstance(order, RaggedArray)
-        and order.dtype == space[name].dtype
-        and order.inner_shape == space[name].item_shape
-        and len(order) == num_envs
-        for name, order in actions.items()
-    )
 
 
 def _hide_infos(info: dict[str, Any], lanes: NDArray[np.bool_]) -> dict[str, Any]:
