@@ -271,7 +271,7 @@ def as_entity_vector_env(
         from .gymnasium.wrap_vec import wrap_vec
 
         try:
-            return wrap_vec(venv, from_config(view) if isinstance(view, Mapping) else view)
+            return wrap_vec(venv, from_config(view))
         except BaseException:
             venv.close()
             raise
@@ -292,22 +292,21 @@ def _listed(
     from ..envs.vector.list_vector import ListVectorEnv, check_separate
 
     made = [one()]  # to see what it is; it becomes the first lane
-    if is_game(made[0]):
-        return lanes_of(lambda: made.pop() if made else one(), num_envs, view)
-    if isinstance(made[0], gymnasium.Env):
-        check_has_spaces(name, made[0])
 
     def lane() -> Any:
         return made.pop() if made else one()
 
-    is_foreign = isinstance(made[0], gymnasium.Env) and not isinstance(made[0].observation_space, EntitySpace)
-    if not is_foreign:
-        return ListVectorEnv([partial(_entity_env, lane, name, view)] * num_envs)
-    from .gymnasium.lanes import PlainLanes
+    if is_game(made[0]):
+        return lanes_of(lane, num_envs, view)
+    if isinstance(made[0], gymnasium.Env):
+        check_has_spaces(name, made[0])
+        if not isinstance(made[0].observation_space, EntitySpace):
+            from .gymnasium.lanes import PlainLanes
 
-    envs = PlainLanes([lane] * num_envs, name)
-    check_separate(envs.envs)
-    return as_entity_vector_env(envs, name, view)
+            envs = PlainLanes([lane] * num_envs, name)
+            check_separate(envs.envs)
+            return as_entity_vector_env(envs, name, view)
+    return ListVectorEnv([partial(_entity_env, lane, name, view)] * num_envs)
 
 
 def _refuse_view(name: str, view: View | Mapping[str, Any] | None) -> None:

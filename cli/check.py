@@ -33,7 +33,7 @@ from ..envs import (
 from ..envs.actor_check import check_actors
 from ..envs.gymnasium_checks import runs_check_env
 from ..envs.registration import find_namespace
-from ..envs.vector.infos import inactive_flags
+from ..envs.vector.infos import inactive_lanes
 from ..experiments import Pairs, UserError, check_at_least, parse, where_raised
 from ..experiments.errors import user_errors
 from ..suggestions import check_options
@@ -210,15 +210,14 @@ def _play_games(venv: EntityVectorEnv, num_steps: int, rng: np.random.Generator)
     overview = Overview(venv.single_observation_space, venv.num_envs)
     batch, info = venv.reset()
     while True:
-        inactive = inactive_flags(info)
-        active = np.ones(venv.num_envs, bool) if inactive is None else ~inactive
+        inactive = inactive_lanes(info, venv.num_envs)
         overview.observe(batch, inactive)
         enough = num_steps if overview.acting else 10 * num_steps
-        if overview.num_steps >= enough or not active.any():
+        if overview.num_steps >= enough or inactive.all():
             return overview
         actions = sample_actions(venv.single_action_space, batch, rng)
         batch, rewards, terminated, truncated, info = venv.step(actions)
-        overview.end_step(rewards, terminated, truncated, active)
+        overview.end_step(rewards, terminated, truncated, ~inactive)
 
 
 @contextlib.contextmanager

@@ -33,7 +33,7 @@ _OF_TRAINING = ("get_training_state", "set_training_state", "training_metrics")
 IS_TAUGHT = "taught"
 
 
-class Player(Protocol):
+class ActingPlayer(Protocol):
     """A policy, an agent, or anything with their `act`."""
 
     def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False, /) -> Any:
@@ -182,7 +182,7 @@ class Recorder(EntityVectorWrapper):
 
 def record(
     venv: EntityVectorEnv,
-    policy: Player | PlayFunction | None,
+    policy: ActingPlayer | PlayFunction | None,
     path: str | Path,
     *,
     episodes: int | None = None,
@@ -190,7 +190,7 @@ def record(
     deterministic: bool = False,
     seed: int | None = 0,
     metadata: Mapping[str, Any] | None = None,
-    teacher: Player | PlayFunction | None = None,
+    teacher: ActingPlayer | PlayFunction | None = None,
 ) -> Path:
     """Play with `policy` from a fresh reset and record it; `venv` stays open.
 

@@ -46,7 +46,7 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
         )
         gymnasium.Wrapper.__init__(self, env)
         check_rewards(env)
-        declared = from_config(view) if isinstance(view, Mapping) else view
+        declared = from_config(view)
         check_has_spaces(env_name(env), env)
         self._translation = SpaceTranslation(
             env_name(env),
@@ -55,7 +55,7 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
             env,
             declared,
             action_mask,
-            per_entity=from_config(actions) if isinstance(actions, Mapping) else actions,
+            per_entity=from_config(actions),
         )
         self._raw_space = env.observation_space
         self.observation_space = self._space = self._translation.observation_space

@@ -140,14 +140,10 @@ def from_pettingzoo(
             return _lanes(games, view, opponents)
         envs = [_team(game, view, team, opponents, reward) for game in games]
         several = num_envs is not None or isinstance(env, Sequence)
-        return ListVectorEnv([partial(_itself, one) for one in envs]) if several else envs[0]
+        return ListVectorEnv([iter(envs).__next__] * len(envs)) if several else envs[0]
     except Exception:
         close_games(games, makers)
         raise
-
-
-def _itself(env: TeamEnv) -> TeamEnv:
-    return env
 
 
 def _lanes(games: list[PettingZooGame], view: Any, opponents: Any) -> GameLanes:

@@ -5,7 +5,7 @@ Shape alphabet: B lanes, N entities of one type, F features, G global features.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -257,15 +257,18 @@ def _rows(name: str, features: Sequence[str], observations: Sequence[AgentObserv
             )
     values = np.concatenate(parts).astype(np.float32, copy=False)
     rows = RaggedArray.from_lengths(values, np.array([len(part) for part in parts], np.int64))
-    if not all_finite(values):
-        row, column = np.argwhere(~np.isfinite(values))[0]
-        observation = observations[rows.sequence_indices()[row]]
-        where = "" if observation is None else observation.label
-        raise ObservationError(
-            f"{where}: feature {features[column]!r} of entity type {name!r}: expected a finite number,"
-            f" got {values[row, column]}"
-        )
+    _check_finite(name, features, rows, lambda lane: getattr(observations[lane], "label", ""))
     return rows
+
+
+def _check_finite(name: str, features: Sequence[str], rows: RaggedArray, label: Callable[[int], str]) -> None:
+    """Check the features of an entity type; `label` names who observes a sequence."""
+    if not all_finite(rows.values):
+        row, column = np.argwhere(~np.isfinite(rows.values))[0]
+        raise ObservationError(
+            f"{label(rows.sequence_indices()[row])}: feature {features[column]!r} of entity type {name!r}:"
+            f" expected a finite number, got {rows.values[row, column]}"
+        )
 
 
 def _check_all(
@@ -287,12 +290,7 @@ def _check_all(
                 f"{game.label}: entity type {name!r}: expected {len(agents)} sequences of shape"
                 f" (n, {len(features)}), got {len(rows)} with rows of shape {rows.inner_shape}"
             )
-        if not all_finite(rows.values):
-            row, column = np.argwhere(~np.isfinite(rows.values))[0]
-            raise ObservationError(
-                f"{game.agent_label(agents[rows.sequence_indices()[row]])}: feature {features[column]!r} of"
-                f" entity type {name!r}: expected a finite number, got {rows.values[row, column]}"
-            )
+        _check_finite(name, features, rows, lambda lane: game.agent_label(agents[lane]))
     if seen.globals.shape != (len(agents), len(space.global_features)) or not all_finite(seen.globals):
         raise ObservationError(
             f"{game.label}: globals: expected {len(space.global_features)} finite numbers for each of"

@@ -65,5 +65,5 @@ def lanes_of(
         made = make()
         return to_pettingzoo(made) if isinstance(made, MultiAgentEnv) else made
 
-    given = from_config(view) if isinstance(view, Mapping) else view
+    given = from_config(view)
     return from_pettingzoo(game, view=given, num_envs=num_envs, **workers)

@@ -102,7 +102,7 @@ def _reads_environment(function: str) -> ViewError:
 
 
 def from_config(value: Any) -> Any:
-    """The view that `to_config` wrote.
+    """The view that `to_config` wrote; what is no configuration, such as a view, as it is.
 
     Raises:
         ViewError: an unknown view or option, or a function that reads another environment.
