@@ -56,8 +56,8 @@ def test_a_saved_policy_is_replaced_and_nothing_else_is(trained: Any, tmp_path: 
 
 
 def test_what_is_no_policy_and_no_path_is_refused(trained: Any, tmp_path: Path) -> None:
-    methods, attributes = ("act", "value", "evaluate", "update_normalization"), ("observation_space", "config")
-    with raises(TypeError, "save_policy", "Linear", *methods, *attributes):
+    members = ("act", "value", "evaluate", "update_normalization", "observation_space", "config")
+    with raises(TypeError, "save_policy", "Linear", *members):
         ez.save_policy(torch.nn.Linear(2, 2), tmp_path / "linear")  # type: ignore[arg-type]
     for path in ("", None):
         with raises(TypeError, "path", repr(path)):
