@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import entitize as ez
@@ -20,7 +21,7 @@ from entitize.trainers import (
     wilson_interval,
 )
 
-from facts import raises
+from facts import raises, warns
 
 
 class Lengths(EntityVectorEnv):
@@ -332,12 +333,15 @@ def test_a_game_without_an_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         observation_space = ez.EntitySpace({"Unit": ["x"]}, action_space)
         time = 0
 
+        def __init__(self, length: int) -> None:
+            self.length = length
+
         def _reset(self, options: Any) -> ez.Observation:
             return self._observe()
 
         def _step(self, actions: Any) -> Any:
             self.time += 1
-            return self._observe(), 1.0, False, self.time == 40, {}
+            return self._observe(), 1.0, False, self.time % self.length == 0, {}
 
         def _observe(self) -> ez.Observation:
             return ez.Observation(
@@ -345,10 +349,10 @@ def test_a_game_without_an_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
             )
 
     monkeypatch.setattr("entitize.trainers.evaluation.episodes.MANY_STEPS", 30)
-    venv = ez.make_vec(Endless, 2)
-    with pytest.warns(UserWarning, match="no episode has ended in 30 steps of 2 environments"):
+    venv = ez.vector.ListVectorEnv([partial(Endless, 5), partial(Endless, 40)])
+    with warns(UserWarning, "evaluate", 30, "1 of 2", "first of them 1"):
         results = evaluate(ez.evaluation.RandomActor(venv.single_action_space), venv, 2)
-    assert results.lengths.tolist() == [40, 40]
+    assert results.lengths.tolist() == [5, 40]
 
 
 def test_results_show_their_mean_and_not_their_arrays() -> None:

@@ -31,8 +31,8 @@ from .results import EpisodeResults
 
 #: Episodes of a lane, per episode asked for, after which a lane of its game must have been active.
 _MOST_ENDS = 100
-#: Steps without an end of any episode after which there is a warning.
-MANY_STEPS = 100_000
+#: Steps without an end of an episode after which there is a warning: longer than episodes of Atari.
+MANY_STEPS = 30_000
 
 
 class RandomActor:
@@ -212,16 +212,18 @@ def _play(
     was_active, ends = np.zeros(venv.num_envs, bool), np.zeros(venv.num_envs, np.int64)
     batch, info = venv.reset(seed=seed)  # first, as it checks the seed
     rng = np.random.default_rng(seed)
-    steps = 0
+    steps, begun = 0, np.zeros(venv.num_envs, np.int64)  # and the step at which each lane's episode began
     while missing:
-        if steps == MANY_STEPS and not ends.any():
-            warn_endless("evaluate", venv.num_envs)
+        if steps and steps % MANY_STEPS == 0:
+            long = np.flatnonzero(steps - begun >= MANY_STEPS)
+            warn_endless("evaluate", [i for i in long if len(played[i]) < quota[i]], venv.num_envs)
         steps += 1
         acted = policy.act(batch, rng, deterministic)
         active = active_lanes(info)
         was_active |= True if active is None else active
         batch, rewards, terminated, truncated, info = venv.step(acted.actions)
         check_lanes("reward", rewards)
+        begun[terminated | truncated] = steps
         for lane, episode_return, length in statistics.record(rewards, terminated | truncated, active):
             ends[lane] += 1
             _check_peers(venv, lane, ends[lane], quota, was_active)
@@ -233,13 +235,15 @@ def _play(
     return played
 
 
-def warn_endless(where: str, num_envs: int) -> None:
-    """Warn that no episode has ended in `MANY_STEPS` steps."""
-    warnings.warn(
-        f"{where}: no episode has ended in {MANY_STEPS:,} steps of {num_envs} environments. It plays until"
-        " they do: end them in the game, or by gymnasium.wrappers.TimeLimit",
-        stacklevel=4,
-    )
+def warn_endless(where: str, lanes: Sequence[int], num_envs: int) -> None:
+    """Warn that no episode of these lanes has ended in `MANY_STEPS` steps; not if there is none."""
+    if len(lanes):
+        warnings.warn(
+            f"{where}: no episode has ended in {MANY_STEPS:,} steps of {len(lanes)} of {num_envs}"
+            f" environments, the first of them {lanes[0]}. It plays until they do: end them in the game, or by"
+            " gymnasium.wrappers.TimeLimit",
+            stacklevel=4,
+        )
 
 
 def _check_peers(
