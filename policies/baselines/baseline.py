@@ -111,7 +111,9 @@ class Baseline(nn.Module, ABC):
         with torch.inference_mode():
             seen, mask, actors = self._read(batch)
             logits, _ = self._logits_values(seen, actors, None)
-            return Explanation({self.name: self.distribution.probabilities(logits, mask.mask).cpu().numpy()})
+            return Explanation(
+                {self.name: self.distribution.log_probs(logits, mask.mask).exp().cpu().numpy()}
+            )
 
     def forward(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Evaluation:
         """Return `evaluate(batch, actions)`."""

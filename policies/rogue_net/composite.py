@@ -93,12 +93,11 @@ class ConditionalChoices(nn.Module):
             as_tensor(counts, logits, logits.dtype),
         )
 
-    def probabilities(self, logits: Tensor, mask: RaggedArray) -> Tensor:
-        """Return the probability of each choice among those of its component (A, C); 0 for all of a component
-        of which the mask allows none."""
-        allowed = as_tensor(mask.values, logits)
-        parts = forbid(logits, ~allowed).split(self._sizes, 1)
-        return torch.cat([part.softmax(1) for part in parts], 1) * allowed
+    def log_probs(self, logits: Tensor, mask: RaggedArray) -> Tensor:
+        """Return log-probabilities, each among the choices of its component; see `Distribution.log_probs`."""
+        forbidden = as_tensor(~mask.values, logits)
+        parts = forbid(logits, forbidden).split(self._sizes, 1)
+        return torch.cat([part.log_softmax(1) for part in parts], 1).masked_fill(forbidden, -torch.inf)
 
     def outcome(
         self, logits: Tensor, forbidden: Tensor | None, chosen: Tensor, something: Tensor, counts: Tensor

@@ -24,7 +24,7 @@ from ..inputs.actors import (
     selection_rows,
 )
 from ..inputs.rows import RowLayout
-from .sampling import chosen_pairs, draw_actees, draw_choices
+from .sampling import allowed_pairs, chosen_pairs, draw_actees, draw_choices
 from .tensors import as_tensor, forbid, inverse_lengths, steps_of
 
 
@@ -49,8 +49,8 @@ class Distribution(Protocol):
         """
         ...
 
-    def probabilities(self, logits: Tensor, mask: RaggedArray) -> Tensor:
-        """Return the probability of each choice (A, C), for people to look at."""
+    def log_probs(self, logits: Tensor, mask: RaggedArray) -> Tensor:
+        """Return the log-probability of each choice (A, C); -inf of one that the mask forbids."""
         ...
 
 
@@ -76,9 +76,10 @@ class Choices(nn.Module):
         forbidden = None if allowed.all() else as_tensor(~allowed, logits)
         return categorical(logits, forbidden, as_tensor(choices.values, logits))
 
-    def probabilities(self, logits: Tensor, mask: RaggedArray) -> Tensor:
-        """Return the probability of each choice (A, C)."""
-        return forbid(logits, as_tensor(~mask.values, logits)).softmax(1)
+    def log_probs(self, logits: Tensor, mask: RaggedArray) -> Tensor:
+        """Return log-probabilities; same contract as `Distribution.log_probs`."""
+        forbidden = as_tensor(~mask.values, logits)
+        return forbid(logits, forbidden).log_softmax(1).masked_fill(forbidden, -torch.inf)
 
 
 def categorical(logits: Tensor, forbidden: Tensor | None, chosen: Tensor) -> tuple[Tensor, Tensor]:
@@ -124,9 +125,13 @@ class LogitsHead(nn.Module):
         """Return actions as `evaluate` takes them: choices stay as they are."""
         return chosen
 
+    def log_probs(self, x: Tensor, rows: RowLayout, mask: ActionMask) -> Tensor:
+        """Return the log-probability of each choice (A, C); -inf of one that the mask forbids."""
+        return self.distribution.log_probs(self.logits(x, rows, mask), mask.mask)
+
     def explain(self, x: Tensor, rows: RowLayout, mask: ActionMask) -> Tensor:
         """Return the probability of each choice (A, C)."""
-        return self.distribution.probabilities(self.logits(x, rows, mask), mask.mask)
+        return self.log_probs(x, rows, mask).exp()
 
 
 class SelectEntityHead(nn.Module):
@@ -165,12 +170,29 @@ class SelectEntityHead(nn.Module):
         self, x: Tensor, rows: RowLayout, mask: ActionMask, choices: RaggedArray
     ) -> tuple[Tensor, Tensor]:
         """Return the log-probability of each actor's choice and the entropy of its distribution (A,)."""
-        queries, keys = self._queries_keys(x, rows, mask)
         actor, actee, chosen = chosen_pairs(self.name, mask, choices)
+        log_probs, entropies = self._pairs(x, rows, mask, actor, actee)
+        return log_probs[as_tensor(chosen, x)], entropies
+
+    def log_probs(self, x: Tensor, rows: RowLayout, mask: ActionMask) -> Tensor:
+        """Return the log-probability of each pair of the mask (P,); -inf of one that it forbids."""
+        log_probs, _ = self._pairs(x, rows, mask, *allowed_pairs(mask))
+        allowed = as_tensor(np.flatnonzero(mask.mask.values), x)
+        return log_probs.new_full((mask.mask.num_items,), -torch.inf).index_put((allowed,), log_probs)
+
+    def _pairs(
+        self,
+        x: Tensor,
+        rows: RowLayout,
+        mask: ActionMask,
+        actor: NDArray[np.int64],
+        actee: NDArray[np.int64],
+    ) -> tuple[Tensor, Tensor]:
+        """Return the log-probabilities of these pairs (P,) and the entropies of the actors (A,)."""
+        queries, keys = self._queries_keys(x, rows, mask)
         of_actor = as_tensor(actor, x)
         logits = (queries[of_actor] * keys[as_tensor(actee, x)]).sum(1) / math.sqrt(queries.shape[1])
-        log_probs, entropies = ragged_log_softmax(logits, of_actor, len(queries))
-        return log_probs[as_tensor(chosen, x)], entropies
+        return ragged_log_softmax(logits, of_actor, len(queries))
 
     def as_raw(self, chosen: RaggedArray) -> RaggedArray:
         """Return actions as `evaluate` takes them: choices stay as they are."""
@@ -178,10 +200,8 @@ class SelectEntityHead(nn.Module):
 
     def explain(self, x: Tensor, rows: RowLayout, mask: ActionMask) -> Tensor:
         """Return the probability of each actee (A, E) at a single step."""
-        queries, keys = self._queries_keys(x, rows, mask)
-        allowed = as_tensor(mask.mask.values.reshape(len(queries), len(keys)), x)
-        scores = queries @ keys.T / math.sqrt(queries.shape[1])
-        return forbid(scores, ~allowed).softmax(1)
+        assert mask.actees is not None
+        return self.log_probs(x, rows, mask).exp().view(mask.actors.num_items, mask.actees.num_items)
 
 
 def ragged_log_softmax(logits: Tensor, owner: Tensor, owners: int) -> tuple[Tensor, Tensor]:

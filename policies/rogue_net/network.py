@@ -196,6 +196,27 @@ class RogueNetwork(nn.Module):
         self.check_actions(batch, actions)
         return self.assess(prepared, batch.actions, actions)
 
+    @not_compiled
+    def log_probs(self, batch: EntityBatch) -> dict[str, Tensor]:
+        """Return the log-probability of every choice at each step, with gradients; torch computes them.
+
+        Returns:
+            per action, of the shape of `batch.actions[name].mask.values`: (A, C) for choices; (P,) for the
+            pairs of select-entity, each actor with every actee of its step. Those of conditional
+            multi-discrete actions are among the choices of their component. Forbidden choices have -inf.
+            Continuous actions have no list of choices, and are left out.
+
+        Raises:
+            ValueError: the batch does not fit the space.
+        """
+        x, rows, _ = self.encode(self.inputs.prepare(batch))  # (N, D)
+        heads: dict[str, Any] = {name: self.action_heads[name] for name in self.action_heads.names}
+        return {
+            name: head.log_probs(x, rows, batch.actions[name])
+            for name, head in heads.items()
+            if hasattr(head, "log_probs")
+        }
+
     def forward(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Evaluation:
         """Return `evaluate(batch, actions)`."""
         return self.evaluate(batch, actions)

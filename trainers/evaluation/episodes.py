@@ -240,8 +240,8 @@ def warn_endless(where: str, lanes: Sequence[int], num_envs: int) -> None:
     if len(lanes):
         warnings.warn(
             f"{where}: no episode has ended in {MANY_STEPS:,} steps of {len(lanes)} of {num_envs}"
-            f" environments, the first of them {lanes[0]}. It plays until they do: end them in the game, or by"
-            " gymnasium.wrappers.TimeLimit",
+            f" environments, the first of them {lanes[0]}. It plays until they do: end them in the game, or"
+            " by gymnasium.wrappers.TimeLimit",
             stacklevel=4,
         )
 
