@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import tyro
@@ -16,13 +19,15 @@ from ..experiments import (
     TrainConfig,
     UserError,
     check_at_least,
+    make_whole_games,
     read_agent_config,
 )
 from ..experiments.environments import LISTEN
+from ..experiments.listening import stored_space
 from ..experiments.networks import load_player
 from ..experiments.own_bots import is_bot
 from ..policies import ActingPolicy
-from ..trainers import RandomActor
+from ..trainers import RandomActor, thread_count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +82,20 @@ class AgentFlags:
         seed = config.eval.seed if self.seed is None else self.seed
         is_deterministic = config.eval.deterministic or self.deterministic
         return config, replace(settings, seed=seed, deterministic=is_deterministic)
+
+    @contextmanager
+    def environments(
+        self, config: TrainConfig, env: EnvConfig, make: Callable[..., EntityVectorEnv] | None = None
+    ) -> Iterator[EntityVectorEnv]:
+        """Make `env` (with `make_whole_games`) as the agent observes it, with its training's thread count.
+
+        Raises:
+            UserError: see `stored_space` and `make_whole_games`.
+        """
+        space = stored_space(config, self.path)
+        make = make or partial(make_whole_games, trained=config.env)
+        with thread_count(config.ppo.num_threads), make(env, **space) as venv:
+            yield venv
 
     def load(self, venv: EntityVectorEnv, is_random: bool = False) -> ActingPolicy:
         """Return the agent for `venv`, or the random policy.

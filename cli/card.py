@@ -14,17 +14,15 @@ from ..experiments import (
     check_at_least,
     check_new_folder,
     evaluation_env,
-    make_whole_games,
     parse,
     write_card,
 )
 from ..experiments.config import read_run_outline
 from ..experiments.errors import user_errors
-from ..experiments.listening import stored_space
 from ..experiments.network_options import is_own
 from ..experiments.reports.document import counted
 from ..policies import newest_checkpoint
-from ..trainers import CheckpointError, thread_count
+from ..trainers import CheckpointError
 from .agent_flags import AgentFlags
 from .evaluate import TableRow, judge, results_table
 
@@ -72,8 +70,7 @@ def main(arguments: Sequence[str]) -> None:
     except CheckpointError as error:
         raise UserError(str(error)) from error
     chosen = replace(chosen, checkpoint=checkpoint)
-    space = stored_space(config, chosen.path)
-    with thread_count(config.ppo.num_threads), make_whole_games(env, config.env, **space) as venv:
+    with chosen.environments(config, env) as venv:
         agents = {title: chosen.load(venv), RANDOM: chosen.load(venv, is_random=True)}
         results = judge(agents, venv, settings)
     actions = "the most probable actions" if settings.deterministic else "sampled actions"

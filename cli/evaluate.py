@@ -22,12 +22,11 @@ from ..experiments import (
     check_at_least,
     check_series,
     evaluation_env,
-    make_whole_games,
     parse,
     settings_of,
 )
 from ..experiments.errors import user_errors
-from ..experiments.listening import saying_how_many_are_missing, stored_space
+from ..experiments.listening import saying_how_many_are_missing
 from ..experiments.networks import load_player
 from ..policies import ActingPolicy
 from ..trainers import (
@@ -38,7 +37,6 @@ from ..trainers import (
     evaluate,
     play_matches,
     say,
-    thread_count,
 )
 from ..trainers.self_play.games import games_of
 from .agent_flags import AgentFlags
@@ -114,29 +112,24 @@ def main(arguments: Sequence[str]) -> None:
     settings = replace(settings, episodes=chosen.episodes or settings.episodes, num_envs=lanes)
     rows: list[TableRow] = []
     told: list[str] = []  # about the levels of each setting
-    space = stored_space(config, chosen.path)
-    with thread_count(config.ppo.num_threads):
-        for setting in settings_of(chosen.vary or settings.vary):
-            evaluation = settings
-            if chosen.against:  # whole games, by default as many as in training
-                num_envs = chosen.num_envs or config.env.num_envs
-                evaluation = replace(settings, num_envs=num_envs, episodes=max(num_envs, settings.episodes))
-            env, levels = evaluation_env(config.env, evaluation, chosen.levels, {**chosen.kwargs, **setting})
-            with (
-                make_whole_games(env, config.env, **space) as venv,
-                saying_how_many_are_missing(env.id, venv),
-            ):
-                agents = chosen.agents(venv)
-                if chosen.against:
-                    title = _title(config.env.id, {**chosen.kwargs, **setting})
-                    results = _play_matches(agents, venv, settings)
-                    caption = f"{title}, {levels}: share of {settings.episodes} games won, draws count half"
-                    say(Console(), f"{caption}\n{results}")
-                else:
-                    judged = judge(agents, venv, settings, chosen.by)
-                    for name, result in judged.items():
-                        rows += _split_rows((name, setting, result), chosen.by)
-            told.append(levels)
+    for setting in settings_of(chosen.vary or settings.vary):
+        evaluation = settings
+        if chosen.against:  # whole games, by default as many as in training
+            num_envs = chosen.num_envs or config.env.num_envs
+            evaluation = replace(settings, num_envs=num_envs, episodes=max(num_envs, settings.episodes))
+        env, levels = evaluation_env(config.env, evaluation, chosen.levels, {**chosen.kwargs, **setting})
+        with chosen.environments(config, env) as venv, saying_how_many_are_missing(env.id, venv):
+            agents = chosen.agents(venv)
+            if chosen.against:
+                title = _title(config.env.id, {**chosen.kwargs, **setting})
+                results = _play_matches(agents, venv, settings)
+                caption = f"{title}, {levels}: share of {settings.episodes} games won, draws count half"
+                say(Console(), f"{caption}\n{results}")
+            else:
+                judged = judge(agents, venv, settings, chosen.by)
+                for name, result in judged.items():
+                    rows += _split_rows((name, setting, result), chosen.by)
+        told.append(levels)
     if not chosen.against:
         title = _title(config.env.id, chosen.kwargs)
         if chosen.by:

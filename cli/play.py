@@ -14,10 +14,8 @@ from ..envs.vector.episode_counts import count_step
 from ..experiments.arguments import check_at_least, parse
 from ..experiments.environments import EnvConfig, evaluation_env, make_whole_games, with_lanes
 from ..experiments.errors import UserError
-from ..experiments.listening import stored_space
 from ..experiments.own_bots import is_bot
 from ..policies import ActingPolicy
-from ..trainers.schedule import thread_count
 from ..viewer.page import check_has_entities, write_page
 from ..viewer.recording import record_episodes
 from ..viewer.scene import camera_of
@@ -70,8 +68,7 @@ def main(arguments: Sequence[str]) -> None:
     check_writable("--out", out)
     config, settings = chosen.read()
     env, levels = evaluation_env(config.env, settings, "held-out", chosen.kwargs)
-    space = stored_space(config, chosen.path)
-    with thread_count(config.ppo.num_threads), make_visible(env, **space) as venv:
+    with chosen.environments(config, env, make_visible) as venv:
         policy = chosen.load(venv, chosen.random)
         frames, returns, is_cut = record_video(
             policy, venv, chosen.episodes, chosen.max_steps, settings.seed, settings.deterministic
@@ -91,8 +88,7 @@ def play_as_page(chosen: PlayArguments, out: Path) -> None:
     check_page(out)
     config, settings = chosen.read()
     env, levels = evaluation_env(config.env, settings, "held-out", chosen.kwargs)
-    space = stored_space(config, chosen.path)
-    with thread_count(config.ppo.num_threads), make_visible(env, **space) as venv:
+    with chosen.environments(config, env, make_visible) as venv:
         policy = chosen.load(venv, chosen.random)
         try:
             check_has_entities(venv.single_observation_space, chosen.position)

@@ -20,12 +20,9 @@ from ..experiments import (
     UserError,
     check_at_least,
     evaluation_env,
-    make_whole_games,
     parse,
 )
-from ..experiments.listening import stored_space
 from ..experiments.networks import load_player
-from ..trainers import thread_count
 from .agent_flags import AgentFlags
 
 
@@ -93,8 +90,7 @@ def main(arguments: Sequence[str]) -> None:
     settings = replace(settings, num_envs=lanes, episodes=lanes)
     env, _ = evaluation_env(config.env, settings, chosen.levels, chosen.kwargs)
     episodes = chosen.episodes or (None if chosen.steps else 100)
-    space = stored_space(config, chosen.path)
-    with thread_count(config.ppo.num_threads), make_whole_games(env, config.env, **space) as venv:
+    with chosen.environments(config, env) as venv:
         player = _player(chosen, venv)
         teacher = load_player(chosen.teacher, venv) if chosen.teacher else None
         try:

@@ -11,20 +11,18 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs import EntityBatch, EntityVectorEnv, inactive_lanes, lane_infos, no_actions, sample_actions
+from ..envs import EntityBatch, EntityVectorEnv, inactive_lanes, no_actions, sample_actions
 from ..envs.errors import whole_number
 from ..envs.seeds import lane_seeds
 from ..envs.vector import GivenActions, PlayFunction, StepResult
 from ..envs.vector.episode_counts import count_step, episode_quota
+from ..envs.vector.infos import step_infos
 from ..envs.vector.vector_checks import check_autoreset, check_fits, check_vector_env
 from ..envs.vector.vector_spec import VectorSpec
 from ..envs.vector.wrapper import EntityVectorWrapper
 from ..ragged import RaggedArray
 from .steps import Steps
 from .writer import LANE_GAMES, DatasetWriter
-
-#: Keys of infos that are not recorded: the columns have them, or they are no plain values.
-_NOT_RECORDED = ("final_obs", "final_info", "inactive", "idle")
 
 #: Methods of environments that change with the policy (`trainers.EvolvingVectorEnv`).
 _OF_TRAINING = ("get_training_state", "set_training_state", "training_metrics")
@@ -112,7 +110,8 @@ class Recorder(EntityVectorWrapper):
         result = self.venv.step_validated(actions)
         _, rewards, terminated, truncated, info = result
         ended = np.asarray(terminated | truncated)
-        self._record(before, chosen, rewards, terminated, truncated, _texts(info, ended))
+        texts = [_text(own) for own in step_infos(info, ended)[0]]
+        self._record(before, chosen, rewards, terminated, truncated, texts)
         self._steps += 1
         if ended.any():
             self._record_final(info, ended)
@@ -278,28 +277,9 @@ def _teaching(
     return lambda batch: teach(batch, rng)
 
 
-def _texts(info: Mapping[str, Any], ended: NDArray[np.bool_]) -> list[str | None]:
-    """Return the plain facts of each lane's step as JSON; None where there are none.
-
-    Where a lane has `ended`, `info` holds those of the next episode's reset, and `final_info` the step's.
-    """
-    lanes = lane_infos(_recorded(info), len(ended))
-    if "final_info" in info:
-        finals = lane_infos(_recorded(info["final_info"]), len(ended))
-        for lane in np.flatnonzero(ended & info.get("_final_info", True)):
-            lanes[lane] = finals[lane]
-    return [_text(lane) for lane in lanes]
-
-
-def _recorded(info: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the infos to record, those with a text as key, with their masks."""
-    others = {key for key in info if not isinstance(key, str)} | {*_NOT_RECORDED}
-    left_out = others | {f"_{key}" for key in others}
-    return {key: value for key, value in info.items() if key not in left_out}
-
-
-def _text(facts: dict[str, Any]) -> str | None:
-    kept = {key: value for key, value in facts.items() if _is_plain(value)}
+def _text(facts: Mapping[Any, Any]) -> str | None:
+    """Return the plain facts of a lane's step as JSON; None where there are none."""
+    kept = {key: value for key, value in facts.items() if isinstance(key, str) and _is_plain(value)}
     if not kept:
         return None
     try:

@@ -56,6 +56,16 @@ def free_address() -> str:
         return f"127.0.0.1:{free.getsockname()[1]}"
 
 
+def always(choice: int) -> Any:
+    """A player that always makes this choice."""
+
+    def play(batch: ez.EntityBatch, rng: np.random.Generator) -> dict[str, ez.RaggedArray]:
+        actors = batch.actions["move"].actors
+        return {"move": actors.with_values(np.full(actors.num_items, choice, np.int64))}
+
+    return play
+
+
 class Trainer:
     """Steps an environment with random actions in a thread of its own, as a trainer would."""
 

@@ -13,6 +13,11 @@ from numpy.typing import NDArray
 #: The key of infos under which the last step of an episode says whether it was a success.
 SUCCESS = "is_success"
 
+#: Keys of what an episode that ended left behind.
+_FINAL = frozenset({"final_obs", "final_info", "_final_obs", "_final_info"})
+#: Keys that vector environments give of all lanes at once.
+_OF_ALL_LANES = _FINAL | {"inactive", "idle", "_inactive", "_idle"}
+
 
 def merge_infos(infos: Mapping[int, Mapping[str, Any]], num_envs: int) -> dict[str, Any]:
     """The infos of some lanes, by lane, as one dict.
@@ -115,6 +120,32 @@ def lane_infos(info: Mapping[str, Any], num_envs: int) -> list[dict[str, Any]]:
     return infos
 
 
+def present_infos(info: Mapping[str, Any], num_envs: int) -> list[dict[str, Any]]:
+    """Return `lane_infos` without what an episode that ended left behind: `final_obs` and `final_info`."""
+    return lane_infos(_without(info, _FINAL), num_envs)
+
+
+def step_infos(
+    info: Mapping[str, Any], ended: NDArray[np.bool_]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return each lane's info of its step, and that of its present observation.
+
+    The two are the same dict, unless the lane has `ended` (num_envs,) and has a `final_info`. Neither has
+    what the vector environment gives of all lanes at once, such as `inactive`.
+    """
+    present = lane_infos(_without(info, _OF_ALL_LANES), len(ended))
+    if "final_info" not in info:
+        return present, present
+    last = lane_infos(_without(info["final_info"], _OF_ALL_LANES), len(ended))
+    has_final = ended & info.get("_final_info", True)
+    of_step = [final if has else own for own, final, has in zip(present, last, has_final, strict=True)]
+    return of_step, present
+
+
+def _without(info: Mapping[str, Any], keys: frozenset[str]) -> dict[str, Any]:
+    return {key: value for key, value in info.items() if key not in keys}
+
+
 def lane_values(value: Any, num_envs: int) -> Sequence[Any] | NDArray[Any]:
     """Return a value of infos in Gymnasium's vector layout as one for each lane; see `lane_infos`."""
     if isinstance(value, Mapping):
@@ -171,7 +202,9 @@ def success_of(value: Any) -> float:
 
 def is_lane_mask(key: Any, info: Mapping[Any, Any]) -> bool:
     """Return True if `key` says which lanes have another key of `info`."""
-    return isinstance(key, str) and key.startswith("_") and key[1:] in info
+    if not isinstance(key, str) or not key.startswith("_"):
+        return False
+    return key[1:] in info or any(key == f"_{other}" for other in info)  # which may be no text
 
 
 def inactive_lanes(info: Mapping[str, Any], num_envs: int) -> NDArray[np.bool_]:

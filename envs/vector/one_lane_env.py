@@ -15,7 +15,7 @@ from ..batch.entity_batch import EntityBatch, unbatch_observation
 from ..errors import reset_needed
 from ..spaces import EntitySpace
 from ..window import Window
-from .infos import lane_infos
+from .infos import present_infos
 
 
 class OneLaneEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
@@ -60,7 +60,7 @@ class OneLaneEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
         batch, infos = self._venv.reset(seed=seed, options=options)
         self._is_playing = True
         self._show()
-        return self._observed(batch), _info(infos)
+        return self._observed(batch), present_infos(infos, 1)[0]
 
     def step(self, action: Mapping[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Carry out `action`; see `EntityActionSpace` for what may be left out.
@@ -76,7 +76,8 @@ class OneLaneEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
         self._show()
         # Where the engine has begun the next episode all the same, its first observation is not the step's.
         observation = self._observed(batch if self._is_playing else infos.get("final_obs", batch))
-        return observation, float(rewards[0]), bool(terminated[0]), bool(truncated[0]), _info(infos)
+        (info,) = present_infos(infos, 1)
+        return observation, float(rewards[0]), bool(terminated[0]), bool(truncated[0]), info
 
     def _observed(self, batch: EntityBatch) -> dict[str, Any]:
         observation = unbatch_observation(self.observation_space, batch, 0)
@@ -102,12 +103,3 @@ class OneLaneEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
         self._venv.close()
         if self._window:
             self._window.close()
-
-
-_FINAL = ("final_obs", "final_info")
-
-
-def _info(infos: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the info of the only lane, without the final observation and info, which are the step's."""
-    named = {name: values for name, values in infos.items() if name.removeprefix("_") not in _FINAL}
-    return lane_infos(named, 1)[0]

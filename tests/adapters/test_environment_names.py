@@ -16,6 +16,7 @@ from entitize.evaluation import RandomActor
 from mpe2 import simple_tag_v3
 
 from facts import raises
+from processes import run
 
 MOON = """
 import entitize as ez
@@ -179,3 +180,20 @@ def test_a_misspelt_option_of_make_vec_itself_is_named() -> None:
         ez.make_vec(Swarm, num_env=3)
     with raises(TypeError, "Swarm", "'num_drone'", "'num_drones'"):
         ez.make_vec(Swarm, num_drone=3)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "package", "extra"),
+    [("Atari/Pong", "ale_py", "atari"), ("ViZDoom/basic", "vizdoom", "vizdoom")],
+)
+def test_a_package_is_imported_only_for_its_ids_and_its_extra_is_named(
+    env_id: str, package: str, extra: str
+) -> None:
+    code = (
+        f"import sys, entitize as ez; ez.make_vec('Xor'); print({package!r} in sys.modules)\n"
+        f"sys.modules[{package!r}] = None\n"
+        f"try: ez.make_vec({env_id!r})\n"
+        "except ImportError as error: print(error)\n"
+    )
+    is_imported, error = run([sys.executable, "-c", code]).stdout.split("\n", 1)
+    assert is_imported == "False" and f"entitize[{extra}]" in error

@@ -141,6 +141,32 @@ def test_a_list_of_infos_is_read_as_a_dict_of_them(mode):
     other.close()
 
 
+def test_infos_of_lanes_are_those_of_single_environments():
+    """Of Python's types, with keys of any type, and with those that vector environments use themselves."""
+
+    class Busy(Swarm):
+        def _look(self) -> Any:
+            count, info = super()._look()
+            return count, {**info, 5: np.int64(len(self.bees)), "idle": True, "inactive": len(self.bees)}
+
+    infos: list[dict[Any, Any]] = []
+
+    def of_busy(observation: Any, info: dict[Any, Any]) -> dict[str, Any]:
+        infos.append(info)
+        return of_info(observation, info)
+
+    view = views.Function(of_busy, BEES, source="info")
+    single = wrap(Busy(), view)
+    single.reset(seed=3)
+    single.step({"action": 0})
+    expected, infos = infos, []
+    lanes = wrap_vec(SyncVectorEnv([Busy]), view)
+    lanes.reset(seed=3)
+    lanes.step({"action": np.array([0])})
+    assert infos == expected
+    assert all(type(info[5]) is type(info["inactive"]) is int for info in infos)
+
+
 def test_processes_have_infos_but_no_environments():
     processes = AsyncVectorEnv([Swarm] * 2)
     with raises(views.ViewError, "Swarm", "AsyncVectorEnv", "source='info'"):

@@ -267,6 +267,19 @@ def test_infos_of_the_last_step_and_of_the_reset_are_kept_apart() -> None:
     assert venv.reset_infos[0] == {"level": 7}
 
 
+def test_an_ended_lane_without_a_final_info_keeps_the_info_that_it_has() -> None:
+    final = {"won": np.array([True, False]), "_won": np.array([True, False])}
+    merged = {"level": np.array([7, 8]), "final_info": final, "_final_info": np.array([True, False])}
+    puppet = Puppet()
+    puppet.reset_info = {"level": np.array([1, 2])}
+    puppet.results = [([True, True], [False, False], merged)]
+    venv = ez.sb3.vec_env(puppet)
+    venv.reset()
+    _, _, _, infos = venv.step(np.zeros(0))
+    assert infos[1] == {"level": 8, "TimeLimit.truncated": False}
+    assert venv.reset_infos == [{"level": 7}, {"level": 2}]
+
+
 def test_idle_lanes_are_refused() -> None:
     puppet = Puppet()
     puppet.reset_info = {"inactive": np.array([False, False])}

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from entitize.envs import lane_infos
 from entitize.envs.vector import merge_infos
+from entitize.envs.vector.infos import present_infos, step_infos
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,3 +39,21 @@ def test_arrays_of_lanes_and_what_is_said_of_all() -> None:
     np.testing.assert_array_equal(second["place"], [3.0, 4.0])
     assert (first["name"], second["name"], first["version"]) == ("a", "b", "7")
     assert first["_odd"] == second["_odd"] == 1 and "_level" not in first
+
+
+def test_keys_that_are_no_text_have_masks_as_well() -> None:
+    infos = [{5: 1, "deep": {7: 2}}, {5: 3}]
+    assert lane_infos(merge_infos(dict(enumerate(infos)), 2), 2) == infos
+
+
+def test_infos_of_a_step_are_the_final_ones_where_a_lane_has_ended_and_has_one() -> None:
+    final = {"won": np.array([1, 0, 1, 1]), "idle": np.array([True] * 4)}
+    info = {"level": np.arange(4), "final_info": final, "inactive": np.zeros(4, bool)}
+    levels = [{"level": level} for level in range(4)]
+    ended = np.array([True, True, True, False])
+    assert step_infos(info, ended) == ([{"won": 1}, {"won": 0}, {"won": 1}, levels[3]], levels)
+    info["_final_info"] = np.array([True, False, True, True])
+    of_step, present = step_infos(info, ended)
+    assert of_step == [{"won": 1}, levels[1], {"won": 1}, levels[3]] and present == levels
+    assert [own is other for own, other in zip(of_step, present, strict=True)] == [False, True, False, True]
+    assert present_infos(info, 4) == [{**level, "inactive": False} for level in levels]

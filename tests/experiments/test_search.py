@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -21,7 +20,7 @@ from entitize.trainers import read_origin
 from optuna.trial import TrialState
 from rich.console import Console
 
-from waiting import wait_until
+from waiting import steps_in, wait_until
 
 Run = Callable[..., tuple[int, str, str]]
 TINY = (
@@ -34,12 +33,6 @@ def command(folder: Path, *words: str) -> list[str]:
     parameters = ["--param", "ppo.learning_rate=log:1e-4..1e-2", "--param", "net.d_model=8,16"]
     flags = ["--out", str(folder), "--device", "cpu", *words]
     return ["search", "mine_sweeper", *parameters, *flags, "--", *TINY, "--ppo.num-steps", "8"]
-
-
-def steps_in(folder: Path) -> list[int]:
-    path = folder / "metrics.jsonl"
-    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-    return [json.loads(line)["step"] for line in lines if line.endswith("\n")]
 
 
 def test_a_search_trains_reports_and_goes_on(entitize: Run, tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ import pytest
 import torch
 from entitize import RogueNet
 from entitize.envs import EntityActionSpace, EntityBatch, EntitySpace, MultiCategorical
-from torch import Tensor
 from torch.distributions import Categorical
 
 from facts import raises
+from nets import tensors
 
 SIZES: dict[str, Any] = {"d_model": 8, "n_layer": 2, "n_head": 2, "composite": "all"}
 MOST = 3  # entities per type in random batches
@@ -24,10 +24,6 @@ MOST = 3  # entities per type in random batches
 
 def layout_of(space: EntitySpace, most: int = MOST) -> ez.batch.PaddedLayout:
     return ez.batch.PaddedLayout(space, dict.fromkeys(space.entities, most))
-
-
-def tensors(layout: ez.batch.PaddedLayout, batch: EntityBatch) -> dict[str, Tensor]:
-    return {name: torch.from_numpy(array) for name, array in layout.pad(batch).items()}
 
 
 @pytest.mark.parametrize("most", [MOST, MOST + 2])

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from facts import raises
+from nets import tensors
 
 SIZES: dict[str, Any] = {"d_model": 8, "n_layer": 2, "n_head": 2}
 MOST = 3  # entities per type in random batches
@@ -30,10 +31,6 @@ same_fixtures = settings(max_examples=15, suppress_health_check=[HealthCheck.fun
 
 def layout_of(space: EntitySpace, more: int = 0, **limits: Any) -> ez.batch.PaddedLayout:
     return ez.batch.PaddedLayout(space, dict.fromkeys(space.entities, MOST + more), **limits)
-
-
-def tensors(layout: ez.batch.PaddedLayout, batch: EntityBatch) -> dict[str, Tensor]:
-    return {name: torch.from_numpy(array) for name, array in layout.pad(batch).items()}
 
 
 def padded_net(layout: ez.batch.PaddedLayout, net: RogueNet, **options: Any) -> ez.PaddedRogueNet:

@@ -19,6 +19,7 @@ from entitize.ragged import RaggedArray
 from entitize.trainers.cloning import Demonstrations, FusedCloningLearner, TorchCloningLearner
 
 from facts import raises
+from nets import treasure_net
 from recorded_steps import DECISIONS, random_dataset
 
 
@@ -87,14 +88,8 @@ def plays(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return ez.record(venv, expert, path, steps=200, seed=1, metadata={"env": "TreasureHunt"})
 
 
-def make_net(seed: int = 0) -> ez.RogueNet:
-    venv = ez.make_vec("TreasureHunt", num_envs=1)
-    torch.manual_seed(seed)
-    return ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=16, n_layer=1)
-
-
 def test_a_clone_plays_like_its_expert(plays: Path) -> None:
-    net, dataset = make_net(), EntityDataset(plays)
+    net, dataset = treasure_net(), EntityDataset(plays)
     config = ez.BehaviorCloningConfig(epochs=40, patience=8, minibatch_size=256, learning_rate=0.01)
     trainer = ez.BehaviorCloning(net, dataset, config)
     before = trainer.evaluate()
@@ -102,7 +97,7 @@ def test_a_clone_plays_like_its_expert(plays: Path) -> None:
     assert after["held_out/accuracy/move"] > max(0.7, before["held_out/accuracy/move"])
     assert after["held_out/log_likelihood"] > before["held_out/log_likelihood"]
     venv = ez.make_vec("TreasureHunt", num_envs=16)
-    random = make_net(1)
+    random = treasure_net(1)
     clone = ez.evaluate(net, venv, episodes=64, deterministic=True).returns.mean()
     assert clone > ez.evaluate(random, venv, episodes=64).returns.mean() + 1
     wanted = np.mean([e.total_reward for e in dataset.episodes if e.is_complete])
@@ -138,7 +133,7 @@ def test_numbers_that_a_callback_adds_are_logged(plays: Path, tmp_path: Path) ->
         metrics["mine/epoch"] = 10 * trainer.epoch
 
     config = ez.BehaviorCloningConfig(epochs=2, minibatch_size=512)
-    ez.BehaviorCloning(make_net(), EntityDataset(plays), config, tmp_path, callbacks=[count]).train()
+    ez.BehaviorCloning(treasure_net(), EntityDataset(plays), config, tmp_path, callbacks=[count]).train()
     lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["mine/epoch"] for line in lines] == [10, 20]
 
@@ -155,11 +150,11 @@ def test_a_run_folder_that_is_none_is_refused(
     options: dict[str, Any], kind: type[Exception], words: list[Any], plays: Path
 ) -> None:
     with raises(kind, "BehaviorCloning", *words):
-        ez.BehaviorCloning(make_net(), EntityDataset(plays), **options)
+        ez.BehaviorCloning(treasure_net(), EntityDataset(plays), **options)
 
 
 def test_early_stopping_keeps_the_best_weights(plays: Path) -> None:
-    net = make_net()
+    net = treasure_net()
     seen: list[tuple[float, dict[str, torch.Tensor]]] = []
 
     def keep(trainer: ez.BehaviorCloning, metrics: dict[str, float]) -> None:
@@ -183,14 +178,14 @@ def test_a_run_goes_on_bit_for_bit(learning_rate: float, plays: Path, tmp_path: 
     config = ez.BehaviorCloningConfig(
         epochs=4, minibatch_size=512, patience=None, learning_rate=learning_rate
     )
-    whole = make_net()
+    whole = treasure_net()
     ez.BehaviorCloning(whole, dataset, config, tmp_path / "whole").train()
-    first = make_net()
+    first = treasure_net()
     trainer = ez.BehaviorCloning(
         first, dataset, config, tmp_path / "parts", callbacks=[lambda trainer, _: trainer.epoch == 2]
     )
     trainer.train()
-    second = make_net(5)
+    second = treasure_net(5)
     resumed = ez.BehaviorCloning(second, dataset, config, tmp_path / "parts", resume=True)
     assert resumed.epoch == 2
     resumed.train()
@@ -201,15 +196,15 @@ def test_a_run_goes_on_bit_for_bit(learning_rate: float, plays: Path, tmp_path: 
 def test_a_run_continues_with_its_own_options_and_data(plays: Path, tmp_path: Path) -> None:
     config = ez.BehaviorCloningConfig(epochs=1, minibatch_size=512)
     dataset = EntityDataset(plays)
-    ez.BehaviorCloning(make_net(), dataset, config, tmp_path / "run").train()
+    ez.BehaviorCloning(treasure_net(), dataset, config, tmp_path / "run").train()
     more = replace(config, epochs=2, patience=1)
-    assert ez.BehaviorCloning(make_net(), dataset, more, tmp_path / "run", resume=True).epoch == 1
+    assert ez.BehaviorCloning(treasure_net(), dataset, more, tmp_path / "run", resume=True).epoch == 1
     with raises(CheckpointError, "learning_rate", 0.003, 0.1, "seed"):
         other = replace(config, learning_rate=0.1, seed=5)
-        ez.BehaviorCloning(make_net(), dataset, other, tmp_path / "run", resume=True)
+        ez.BehaviorCloning(treasure_net(), dataset, other, tmp_path / "run", resume=True)
     with raises(CheckpointError, "dataset", f"{len(dataset):,}", f"{2 * len(dataset):,}"):
         twice = EntityDataset(plays, plays)
-        ez.BehaviorCloning(make_net(), twice, config, tmp_path / "run", resume=True)
+        ez.BehaviorCloning(treasure_net(), twice, config, tmp_path / "run", resume=True)
 
 
 def test_a_run_does_not_continue_with_other_data_of_the_same_length(tmp_path: Path) -> None:
@@ -224,7 +219,7 @@ def test_a_run_does_not_continue_with_other_data_of_the_same_length(tmp_path: Pa
 
 
 def test_an_epoch_that_is_interrupted_is_undone(plays: Path) -> None:
-    net = make_net()
+    net = treasure_net()
     trainer = ez.BehaviorCloning(net, EntityDataset(plays), ez.BehaviorCloningConfig(minibatch_size=64))
     step, calls = trainer.learner.step, 0
 
@@ -244,7 +239,7 @@ def test_an_epoch_that_is_interrupted_is_undone(plays: Path) -> None:
         torch.testing.assert_close(tensor, before[name], rtol=0, atol=0)
     trainer.learner.step = step  # type: ignore[method-assign]
     trainer.train()
-    undisturbed = make_net()
+    undisturbed = treasure_net()
     undisturbed.load_state_dict(before)
     ez.BehaviorCloning(undisturbed, EntityDataset(plays), ez.BehaviorCloningConfig(minibatch_size=64)).train()
     for name, tensor in undisturbed.state_dict().items():
@@ -269,7 +264,7 @@ def test_a_policy_that_reads_a_wider_space_is_cloned(tmp_path: Path) -> None:
 
 
 def test_an_optimizer_of_ones_own_moves_the_weights(plays: Path) -> None:
-    net = make_net()
+    net = treasure_net()
     config = ez.BehaviorCloningConfig(epochs=1, minibatch_size=512)
     trainer = ez.BehaviorCloning(net, EntityDataset(plays), config)
     before = [parameter.clone() for parameter in net.parameters()]
@@ -277,7 +272,7 @@ def test_an_optimizer_of_ones_own_moves_the_weights(plays: Path) -> None:
     trainer.train()
     assert all(map(torch.equal, before, net.parameters()))
     with raises(ValueError, "optimizer", "parameters"):
-        trainer.optimizer = torch.optim.SGD(make_net(1).parameters(), lr=0.1)
+        trainer.optimizer = torch.optim.SGD(treasure_net(1).parameters(), lr=0.1)
     with raises(ValueError, "optimizer", "LBFGS", "closure"):
         trainer.optimizer = torch.optim.LBFGS(net.parameters())
 
@@ -333,7 +328,7 @@ def test_held_out_errors_are_distances_of_means(tmp_path: Path) -> None:
 def test_a_resumed_run_goes_on_with_an_optimizer_of_ones_own(plays: Path, tmp_path: Path) -> None:
     def trainer(run: str, resume: bool = False) -> ez.BehaviorCloning:
         config = ez.BehaviorCloningConfig(epochs=2, minibatch_size=512, anneal_lr=False)
-        return ez.BehaviorCloning(make_net(), EntityDataset(plays), config, tmp_path / run, resume=resume)
+        return ez.BehaviorCloning(treasure_net(), EntityDataset(plays), config, tmp_path / run, resume=resume)
 
     def own(trainer: ez.BehaviorCloning) -> torch.optim.Optimizer:
         return torch.optim.SGD(trainer.policy.parameters(), lr=0.1, momentum=0.9)
@@ -357,15 +352,15 @@ def test_metrics_of_a_run_that_is_over_are_those_of_its_best_weights(plays: Path
         epochs=3, minibatch_size=64, patience=None, learning_rate=0.3, anneal_lr=False
     )
     dataset = EntityDataset(plays)
-    trainer = ez.BehaviorCloning(make_net(), dataset, config, tmp_path)
+    trainer = ez.BehaviorCloning(treasure_net(), dataset, config, tmp_path)
     told = trainer.train()
-    again = ez.BehaviorCloning(make_net(), dataset, config, tmp_path, resume=True).train()
+    again = ez.BehaviorCloning(treasure_net(), dataset, config, tmp_path, resume=True).train()
     assert again["charts/epoch"] == told["charts/epoch"]
     assert again["held_out/log_likelihood"] == told["held_out/log_likelihood"]
 
 
 def test_a_run_is_loaded_like_any_other(plays: Path, tmp_path: Path) -> None:
-    net = make_net()
+    net = treasure_net()
     config = ez.BehaviorCloningConfig(epochs=2, minibatch_size=512)
     ez.BehaviorCloning(net, EntityDataset(plays), config, tmp_path / "run").train()
     agent = ez.load_agent(tmp_path / "run", seed=0)
@@ -423,7 +418,7 @@ def test_actions_without_actors_are_not_learned(tmp_path: Path) -> None:
 
 
 def test_wrong_calls_are_named(plays: Path, tmp_path: Path) -> None:
-    net, dataset = make_net(), EntityDataset(plays)
+    net, dataset = treasure_net(), EntityDataset(plays)
     with raises(TypeError, "BehaviorCloningConfig"):
         ez.BehaviorCloning(net, dataset, {"epochs": 3})  # type: ignore[arg-type]
     with raises(TypeError, "EntityDataset"):

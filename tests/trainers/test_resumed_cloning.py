@@ -13,11 +13,7 @@ import yaml
 from entitize.datasets import EntityDataset
 from entitize.trainers import NonFiniteError
 
-
-def make_net(seed: int = 0) -> ez.RogueNet:
-    venv = ez.make_vec("TreasureHunt", num_envs=1)
-    torch.manual_seed(seed)
-    return ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=16, n_layer=1)
+from nets import treasure_net
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +35,7 @@ def test_a_run_that_was_stopped_after_its_best_epoch_goes_on_from_its_last(
     config = ez.BehaviorCloningConfig(
         epochs=6, minibatch_size=64, patience=None, learning_rate=0.3, anneal_lr=False
     )
-    whole, first, second = make_net(), make_net(), make_net(5)
+    whole, first, second = treasure_net(), treasure_net(), treasure_net(5)
     ez.BehaviorCloning(whole, dataset, config, tmp_path / "whole").train()
     ez.BehaviorCloning(first, dataset, config, tmp_path / "parts", callbacks=[is_worse]).train()
     assert 1 < len(seen) < 6
@@ -49,7 +45,7 @@ def test_a_run_that_was_stopped_after_its_best_epoch_goes_on_from_its_last(
 
 
 def test_the_learning_rate_falls_over_the_epochs_that_are_asked_for(plays: Path) -> None:
-    net = make_net()
+    net = treasure_net()
     config = ez.BehaviorCloningConfig(epochs=30, minibatch_size=2048, learning_rate=0.5, patience=None)
     rates: list[float] = []
     trainer = ez.BehaviorCloning(
@@ -66,9 +62,9 @@ def test_the_learning_rate_falls_over_the_epochs_that_are_asked_for(plays: Path)
 
 def test_a_resumed_clone_goes_on_counting_its_time(plays: Path, tmp_path: Path) -> None:
     dataset, config = EntityDataset(plays), ez.BehaviorCloningConfig(epochs=1, minibatch_size=512)
-    first = ez.BehaviorCloning(make_net(), dataset, config, tmp_path / "run")
+    first = ez.BehaviorCloning(treasure_net(), dataset, config, tmp_path / "run")
     first.train()
-    again = ez.BehaviorCloning(make_net(), dataset, config, tmp_path / "run", resume=True)
+    again = ez.BehaviorCloning(treasure_net(), dataset, config, tmp_path / "run", resume=True)
     assert again.elapsed_seconds == first.elapsed_seconds > 0
 
 
@@ -85,7 +81,7 @@ def test_the_run_of_a_clone_names_the_environment_and_its_view(tmp_path: Path) -
 
 def test_weights_that_overflow_are_an_error_and_put_back(plays: Path) -> None:
     """A single gradient step, after which nothing is computed that could be NaN."""
-    net = make_net()
+    net = treasure_net()
     config = ez.BehaviorCloningConfig(learning_rate=1e39, minibatch_size=1 << 20, held_out=0, anneal_lr=False)
     trainer = ez.BehaviorCloning(net, EntityDataset(plays), config)
     before = {name: tensor.clone() for name, tensor in net.state_dict().items()}

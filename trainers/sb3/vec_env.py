@@ -28,17 +28,12 @@ from ...envs import (
     PackedActionSpace,
     PackedBatchSpace,
     inactive_lanes,
-    lane_infos,
     unbatch_observation,
 )
 from ...envs.batch.packed import PackedBatch
 from ...envs.errors import reset_needed
+from ...envs.vector.infos import step_infos
 from ...envs.vector.vector_checks import check_autoreset, check_vector_env
-
-#: What an entity vector environment says of all lanes in one piece, and `RaggedVecEnv` says lane by lane.
-_OF_THE_STEP = {
-    prefix + name for name in ("final_obs", "final_info", "inactive", "idle") for prefix in ("", "_")
-}
 
 #: Why actions may not fit: Stable-Baselines3 keeps the last observation of its own `learn`.
 _STALE = (
@@ -110,7 +105,7 @@ class RaggedVecEnv(VecEnv):
         self._refuse_inactive_lanes(info)
         self._reset_seeds()
         self._reset_options()
-        self.reset_infos = lane_infos(_without_step_keys(info), self.num_envs)
+        self.reset_infos = step_infos(info, np.zeros(self.num_envs, bool))[1]
         self._last, self._actions = batch, None
         return self._layout.pack(batch)
 
@@ -154,17 +149,13 @@ class RaggedVecEnv(VecEnv):
         terminated: NDArray[np.bool_],
         truncated: NDArray[np.bool_],
     ) -> list[dict[str, Any]]:
-        infos = lane_infos(_without_step_keys(info), self.num_envs)
-        ended = np.flatnonzero(terminated | truncated).tolist()
-        if not ended:
-            return infos
-        if "final_info" in info:
-            final_infos = lane_infos(info["final_info"], self.num_envs)
-            for lane in ended:
-                self.reset_infos[lane], infos[lane] = infos[lane], final_infos[lane]
+        ended = terminated | truncated
+        infos, present = step_infos(info, ended)
         final = info.get("final_obs")
         place = np.cumsum(info["_final_obs"]) - 1 if final is not None else None
-        for lane in ended:
+        for lane in np.flatnonzero(ended).tolist():
+            if infos[lane] is not present[lane]:
+                self.reset_infos[lane] = present[lane]
             cut_off = bool(truncated[lane] and not terminated[lane])
             infos[lane]["TimeLimit.truncated"] = cut_off
             if final is not None and place is not None and info["_final_obs"][lane]:
@@ -299,7 +290,3 @@ def why_not_ragged(venv: object) -> str:
         " DummyVecEnv or make_vec_env: make_vec(make_env, num_envs), or for a PettingZoo game"
         " make_vec(entitize.from_pettingzoo(game, num_envs=num_envs))"
     )
-
-
-def _without_step_keys(info: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in info.items() if key not in _OF_THE_STEP}

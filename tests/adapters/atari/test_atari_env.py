@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -296,20 +294,3 @@ def test_the_documentation_lists_each_game_with_its_entities() -> None:
         row = next(line for line in page.splitlines() if line.startswith(f"| `{name}` |"))
         game = ez.atari.find_game(name)
         assert all(kind.name in row for kind in game.types) and all(key in row for key in game.status)
-
-
-def test_without_the_package_the_extra_is_named() -> None:
-    code = (
-        "import sys; sys.modules['ale_py'] = None\n"
-        "import entitize as ez\n"
-        "try: ez.make_vec('Atari/Pong')\n"
-        "except ImportError as error: print(error)\n"
-    )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "entitize[atari]" in shown
-
-
-def test_the_emulator_is_imported_only_for_its_ids() -> None:
-    code = "import sys, entitize as ez; ez.make_vec('Xor'); print('ale_py' in sys.modules)"
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert shown.strip() == "False"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any
 
 import entitize as ez
 import numpy as np
@@ -15,7 +14,7 @@ from websockets.exceptions import ConnectionClosed
 
 from facts import raises
 from waiting import wait_until
-from websocket_games import SPACE, SPACES, ask, client, play, raw, training
+from websocket_games import SPACE, SPACES, always, ask, client, play, raw, training
 
 MOVES = 5  # of each player in an episode
 
@@ -49,16 +48,6 @@ def races(count: int, max_wait: float | None = None) -> Iterator[ListeningVector
         yield venv
     for game in games:
         game.join()
-
-
-def always(choice: int) -> Any:
-    """A player that always makes this choice."""
-
-    def play(batch: ez.EntityBatch, rng: np.random.Generator) -> dict[str, ez.RaggedArray]:
-        actors = batch.actions["move"].actors
-        return {"move": actors.with_values(np.full(actors.num_items, choice, np.int64))}
-
-    return play
 
 
 def test_players_that_move_in_turns_are_evaluated_in_whole_games() -> None:

@@ -18,7 +18,7 @@ from entitize.adapters.programs.outcomes import Result, outcomes_of
 from websockets.exceptions import ConnectionClosed
 
 from facts import raises
-from websocket_games import SPACE, SPACES, client, training
+from websocket_games import SPACE, SPACES, always, client, training
 
 #: Plays rounds with the agents of the players until it is interrupted.
 Game = Callable[[list[Any]], None]
@@ -50,16 +50,6 @@ def move(agent: Any, **result: Any) -> int:
     """Ask for a move: 0 or 1."""
     answer = agent.act({"Cat": [[0.0]]}, {"move": {"actors": [0]}}, **result)
     return int(answer["move"]["choices"][0])
-
-
-def always(choice: int) -> Any:
-    """A player that always makes this choice."""
-
-    def play(batch: ez.EntityBatch, rng: np.random.Generator) -> dict[str, ez.RaggedArray]:
-        actors = batch.actions["move"].actors
-        return {"move": actors.with_values(np.full(actors.num_items, choice, np.int64))}
-
-    return play
 
 
 PLAYERS = {"left": always(0), "right": always(1)}

@@ -362,20 +362,3 @@ def test_a_configuration_file_of_ones_own(tmp_path: Path) -> None:
         batch, _ = venv.reset(seed=1)
         assert venv.single_action_space["buttons"].choices == ("none", "attack")
         venv.step(venv.action_space.sample(mask=batch))
-
-
-def test_without_the_package_the_extra_is_named() -> None:
-    code = (
-        "import sys; sys.modules['vizdoom'] = None\n"
-        "import entitize as ez\n"
-        "try: ez.make_vec('ViZDoom/basic')\n"
-        "except ImportError as error: print(error)\n"
-    )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "entitize[vizdoom]" in shown
-
-
-def test_the_engine_is_imported_only_for_its_ids() -> None:
-    code = "import sys, entitize as ez; ez.make_vec('Xor'); print('vizdoom' in sys.modules)"
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert shown.strip() == "False"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -25,19 +24,13 @@ from entitize.trainers import RunLockedError, read_origin, run_lock
 from rich.console import Console
 
 from facts import mentions, raises
-from waiting import PATIENCE, wait_until
+from waiting import PATIENCE, steps_in, wait_until
 
 Run = Callable[..., tuple[int, str, str]]
 TINY = (
     *("--env.num-envs", "2", "--net.d-model", "8", "--net.n-layer", "1", "--ppo.num-steps", "8"),
     *("--ppo.minibatch-size", "16", "--ppo.update-epochs", "1", "--ppo.checkpoint-interval", "160"),
 )
-
-
-def steps_in(folder: Path) -> list[int]:
-    path = folder / "metrics.jsonl"
-    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-    return [json.loads(line)["step"] for line in lines if line.endswith("\n")]  # the last may be half written
 
 
 def process_of(folder: Path) -> int:

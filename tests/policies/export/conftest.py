@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import torch
 from entitize.envs import (
     Categorical,
     Continuous,
@@ -29,11 +28,6 @@ ORDER = MultiCategorical(
     {"kind": ["wait", "move", "build"], "where": 4, "what": 3},
     uses={"move": ["where"], "build": ["where", "what"]},
 )
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 @pytest.fixture
