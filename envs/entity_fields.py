@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origi
 import numpy as np
 from numpy.typing import NDArray
 
+from ..suggestions import listed
 from .actions.array_checks import all_finite, as_float32, real_numbers
 
 
@@ -132,7 +133,8 @@ def _one_hot(named: Sequence[tuple[Any, str]]) -> FieldColumns:
             try:
                 rows[row, index[type(value), value]] = 1
             except (KeyError, TypeError):
-                raise ValueError(f"expected one of {[known for known, _ in named]}, got {value!r}") from None
+                known = listed([known for known, _ in named])
+                raise ValueError(f"expected one of {known}, got {value!r}") from None
         return rows
 
     return FieldColumns(tuple(name for _, name in named), write)

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import gymnasium
 import numpy as np
 
-from ..suggestions import nearest_or_known
+from ..suggestions import listed, nearest_or_known
 from .actions import Action, EntityActionSpace
 from .actions.array_checks import real_number
 from .batch.resolve import Observation, ResolvedObservation, Resolver
@@ -156,7 +156,7 @@ class EntityGame(MultiAgentEnv):
             if agent not in self.agents:
                 raise ActionError(
                     f"{type(self).__name__}: expected actions of the agents in play"
-                    f" ({', '.join(self.agents)}), got one of {agent!r}"
+                    f" ({listed(self.agents, str)}), got one of {agent!r}"
                 )
         chosen = {
             agent: self.__resolver(agent).dispatch(self.__resolved[agent], actions.get(agent, {}))

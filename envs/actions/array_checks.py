@@ -17,6 +17,8 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from ...suggestions import listed
+
 #: Bound of entity indices in spaces; Gymnasium's sampler needs one below 2**63 - 1.
 MOST_ENTITIES = 2**31
 
@@ -66,15 +68,13 @@ def unique_names(names: Iterable[str], what: str) -> tuple[str, ...]:
             repeat; `what` says in the error what they name.
     """
     is_list = isinstance(names, Iterable) and not isinstance(names, str | set | frozenset | Mapping)
-    listed = tuple(names) if is_list else ()
-    if not is_list or not all(isinstance(name, str) for name in listed):
+    strings = tuple(names) if is_list else ()
+    if not is_list or not all(isinstance(name, str) for name in strings):
         raise TypeError(f"{what}: expected a list of strings, got {names!r}")
-    names = listed
+    names = strings
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
-        raise ValueError(
-            f"{what} repeat: expected distinct names, got {', '.join(map(repr, repeated))} more than once"
-        )
+        raise ValueError(f"{what} repeat: expected distinct names, got {listed(repeated)} more than once")
     return names
 
 
@@ -115,7 +115,7 @@ def choice_number(names: Sequence[str], label: Any) -> int:
         ValueError: there is none.
     """
     if label not in names:
-        raise ValueError(f"expected one of {', '.join(names)}, got {label!r}")
+        raise ValueError(f"expected one of {listed(names, str)}, got {label!r}")
     return names.index(label)
 
 
@@ -197,9 +197,9 @@ def keys_problem(part: Any, keys: Sequence[str]) -> str | None:
         return f"expected a dict, got {type(part).__name__}"
     for key in keys:
         if key not in part:
-            return f"key {key!r} is missing: expected {', '.join(map(repr, keys))}"
+            return f"key {key!r} is missing: expected {listed(keys)}"
     unknown = [key for key in part if key not in keys]
-    known = ", ".join(map(repr, keys)) or "no keys"
+    known = listed(keys, none="no keys")
     return f"expected {known}, got the unknown key {unknown[0]!r}" if unknown else None
 
 

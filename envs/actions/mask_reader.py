@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...suggestions import expected_one_of, listed
 from ..errors import ObservationError
 
 
@@ -73,16 +74,17 @@ class MaskReader:
         try:
             return self._index_of[identity]
         except (KeyError, TypeError):
-            known = list(map(repr, self._index_of))
-            hint = ". It looks the same but is not equal (==)" if repr(identity) in known else ""
-            expected = ", ".join(known) or "none"
-            self.fail(f"unknown {side} id {identity!r}: expected an id of this step, one of {expected}{hint}")
+            shown = repr(identity)
+            looks_same = any(repr(known) == shown for known in self._index_of)
+            hint = ". It looks the same but is not equal (==)" if looks_same else ""
+            expected = f"expected an id of this step, one of {listed(self._index_of)}"
+            self.fail(f"unknown {side} id {shown}: {expected}{hint}")
 
     def _run(self, side: str, name: str) -> NDArray[np.int64]:
         """The indices of the entities of one type."""
         types, starts = self._type_indices, self._starts
         if name not in types:
-            self.fail(f"unknown {side} type {name!r}: expected one of {', '.join(map(repr, types))}")
+            self.fail(f"unknown {side} type {name!r}: {expected_one_of(name, types)}")
         return np.arange(starts[types[name]], starts[types[name] + 1])
 
     def flags(self, given: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.bool_]:

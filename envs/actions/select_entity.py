@@ -14,6 +14,7 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 from ...ragged.compiled import compiled
+from ...suggestions import listed, numbered
 from .action_mask import ActionMask, allowed_choice
 from .action_space import LEGAL, ActionSpace
 from .array_checks import MOST_ENTITIES, random_flags, random_subset
@@ -86,8 +87,8 @@ class SelectEntity(ActionSpace):
         step = part.actors.sequence_of(row)
         actees = part.actees[step]
         flags = part.mask[step].reshape(-1, len(actees))[row - part.actors.offsets[step]]
-        allowed = ", ".join(f"{i} ({entity(int(i))})" for i in actees[flags])
-        return f"entity {item} is not allowed: expected one of {allowed or 'no choices'}"
+        allowed = listed(actees[flags].tolist(), lambda i: numbered(i, entity(i)), "no choices")
+        return f"entity {item} is not allowed: expected one of {allowed}"
 
     def replace_illegal(self, items: NDArray[np.int64], part: ActionMask) -> tuple[NDArray[np.int64], int]:
         return _replaced(items, *_actees(part), *_layout(part))[:2]
