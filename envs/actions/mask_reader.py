@@ -36,14 +36,17 @@ class MaskReader:
         self._type_indices, self._names, self._starts, self._index_of = type_indices, names, starts, index_of
 
     def indices(
-        self, side: str, ids: Sequence[Hashable] | None, types: Sequence[str] | None
+        self, side: str, ids: Sequence[Hashable] | None, types: Sequence[str] | None, advice: str = ""
     ) -> NDArray[np.int64]:
         """Return the entities given by id, by type (in the given order) or, with neither, all of them.
 
-        `side` is "actor" or "actee".
+        Args:
+            side: "actor" or "actee".
+            advice: follows in the error that both `ids` and `types` are given.
         """
         if ids is not None and types is not None:
-            self.fail(f"{side}s: expected ids or types, got both")
+            got = f"{side}_ids and {side}_types"
+            self.fail(f"{side}s: expected ids or types, got both {got}{advice}")
         try:
             if isinstance(ids, str) or isinstance(types, str):
                 raise TypeError  # a string is a sequence of letters, too
@@ -74,11 +77,22 @@ class MaskReader:
         try:
             return self._index_of[identity]
         except (KeyError, TypeError):
-            shown = repr(identity)
-            looks_same = any(repr(known) == shown for known in self._index_of)
-            hint = ". It looks the same but is not equal (==)" if looks_same else ""
-            expected = f"expected an id of this step, one of {listed(self._index_of)}"
-            self.fail(f"unknown {side} id {shown}: {expected}{hint}")
+            self.fail(f"unknown {side} id {identity!r}: {self._expected_id(repr(identity))}")
+
+    def _expected_id(self, shown: str) -> str:
+        """Return the rest of the error about an id that looks like `shown` and is none of this step."""
+        starts, known = self._starts, self._index_of
+        with_id = set(known.values())
+        nameless = [
+            name
+            for name, t in self._type_indices.items()
+            if starts[t] < starts[t + 1] and starts[t] not in with_id
+        ]
+        ids = f"one of {listed(known)}" if known or not nameless else "got an observation without ids"
+        if any(repr(identity) == shown for identity in known):
+            return f"expected an id of this step, {ids}. It looks the same but is not equal (==)"
+        way_out = f". Observation(ids={{{listed(nameless, '{!r}: [...]'.format)}}}) gives entities ids"
+        return f"expected an id of this step, {ids}{way_out if nameless else ''}"
 
     def _run(self, side: str, name: str) -> NDArray[np.int64]:
         """The indices of the entities of one type."""

@@ -20,6 +20,12 @@ from .action_space import LEGAL, ActionSpace
 from .array_checks import MOST_ENTITIES, random_flags, random_subset
 from .mask_reader import MaskReader
 
+#: Advice where actees were probably meant: SelectEntityMask(cars, cities).
+_BY_POSITION = (
+    ". By position the second argument of SelectEntityMask is actor_types. Name actees: actee_ids=… or"
+    " actee_types=…"
+)
+
 
 @dataclass
 class SelectEntityMask:
@@ -61,7 +67,7 @@ class SelectEntity(ActionSpace):
         return {"actors": actors, "actees": actees, "mask": mask.reshape(-1)}
 
     def _resolved(self, given: SelectEntityMask, step: MaskReader) -> ActionMask:
-        actors = step.indices("actor", given.actor_ids, given.actor_types)
+        actors = step.indices("actor", given.actor_ids, given.actor_types, _BY_POSITION)
         if not len(actors):  # without actors there are no actees
             return self.resolve(None, step)
         actees = step.indices("actee", given.actee_ids, given.actee_types)
