@@ -38,6 +38,15 @@ class FieldColumns:
     names: tuple[str, ...]
     write: Callable[[Sequence[Any]], NDArray[np.float32]]
 
+    def first_wrong(self, values: Sequence[Any]) -> tuple[int, str] | None:
+        """Return the place of the first value that can't be written alone, and why; None: all can."""
+        for place, value in enumerate(values):
+            try:
+                self.write([value])
+            except (TypeError, ValueError) as error:
+                return place, str(error)
+        return None
+
 
 def class_columns(
     cls: type, where: str, namespace: Mapping[str, Any], scale: float = 1.0

@@ -31,6 +31,14 @@ class ObservationError(ValueError):
     """An environment returned an observation that its space does not allow, or other values than it must."""
 
 
+class ObsError(ObservationError):
+    """Objects that can't be an `Obs`. The environment that makes it raises it with its own name."""
+
+    def of(self, where: str) -> ObservationError:
+        """Return the same error of the environment `where`."""
+        return ObservationError(f"{where}: {self}")
+
+
 class ActionError(ValueError):
     """An action that the observation does not allow: unknown name, wrong length, illegal choice.
 
