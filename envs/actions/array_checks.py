@@ -125,12 +125,17 @@ def real_numbers(given: ArrayLike) -> NDArray[Any]:
     NumPy by itself also reads strings, dates and complex numbers as real ones.
 
     Raises:
-        ValueError: something that is no real number, or rows of different lengths.
+        ValueError: something that is no real number, rows of different lengths, a masked array that hides
+            some, or a tensor of torch that needs gradients.
     """
     try:
         array = np.asarray(given)
     except ValueError:
-        raise ValueError(f"expected real numbers in rows of one length, got {given!r}") from None
+        raise ValueError(f"expected real numbers in rows of one length, got {given!r:.200}") from None
+    except RuntimeError as error:
+        raise ValueError(f"expected real numbers, got a {type(given).__name__}: {error}") from error
+    if array is not given:
+        check_unmasked(given)
     if array.dtype.kind in "biuf":
         return array
     not_real = str | bytes | complex | np.complexfloating | np.datetime64 | np.timedelta64
@@ -141,7 +146,18 @@ def real_numbers(given: ArrayLike) -> NDArray[Any]:
             return objects.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         pass
-    raise ValueError(f"expected real numbers, got {wrong[0] if wrong else given!r}")
+    raise ValueError(f"expected real numbers, got {wrong[0] if wrong else given!r:.200}")
+
+
+def check_unmasked(given: Any) -> None:
+    """Check that `given` is no masked array that hides values: NumPy would read these as if they were not.
+
+    Raises:
+        ValueError: it is one.
+    """
+    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+        hidden = np.ma.count_masked(given)
+        raise ValueError(f"expected all values, got a masked array that hides {hidden} of {given.size}")
 
 
 def as_float32(numbers: NDArray[Any]) -> NDArray[np.float32]:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...suggestions import expected_one_of, listed
 from ..errors import ObservationError
+from .array_checks import check_unmasked
 
 
 class MaskReader:
@@ -105,7 +106,8 @@ class MaskReader:
         """Return the author's mask as booleans of exactly `shape`; without actors any empty mask will do."""
         try:
             mask = np.array(given)
-        except ValueError as error:
+            check_unmasked(given)
+        except (ValueError, RuntimeError) as error:
             self.fail(f"mask: expected an array of shape {shape}: {error}")
         if mask.size == 0 and 0 in shape:
             return np.zeros(shape, bool)
