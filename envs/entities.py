@@ -287,7 +287,7 @@ class Obs(Observation):
         if not unseen <= {id(thing) for group in by_type.values() for thing in group}:
             raise ObsError("hidden: expected objects that are among the entities, got another object")
         if not isinstance(actions, Mapping | None):
-            raise ObsError(f"actions: expected a dict from action to actors, got {actions!r}")
+            raise ObsError(f"actions: expected a dict from action to actors, got {actions!r:.200}")
         #: True if `actions` says who acts, even where that is nobody.
         self.names_actors: bool = bool(actions)
         schema = vars(type(globals)).get("__entity__")
@@ -340,7 +340,9 @@ def _mask(name: str, acting: Acting) -> Mask | None:
             return None
         wrong = [members for members in acting.values() if not _is_list(members)]
         if wrong:
-            raise ObsError(f"action {name!r}: expected a list of choices for each actor, got {wrong[0]!r}")
+            raise ObsError(
+                f"action {name!r}: expected a list of choices for each actor, got {wrong[0]!r:.200}"
+            )
         choices = [list(members) for members in acting.values()]
         kind = _enum_of(name, choices)
         mask = [[member in members for member in kind] for members in choices]
@@ -348,7 +350,7 @@ def _mask(name: str, acting: Acting) -> Mask | None:
     if not _is_list(acting):
         raise ObsError(
             f"action {name!r}: expected a list of actors, a dict from actor to choices, an Enum or a mask,"
-            f" got {acting!r}"
+            f" got {acting!r:.200}"
         )
     members = list(acting)
     if not members:
@@ -371,8 +373,8 @@ def _enum_of(name: str, choices: list[list[Any]]) -> type[Enum]:
             else "Remove actors without a choice"
         )
         raise ObsError(
-            f"action {name!r}: expected members of one Enum as the choices of each actor, got {choices!r}."
-            f" {hint}"
+            f"action {name!r}: expected members of one Enum as the choices of each actor, got"
+            f" {choices!r:.200}. {hint}"
         )
     return kind
 

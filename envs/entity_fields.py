@@ -143,7 +143,7 @@ def _one_hot(named: Sequence[tuple[Any, str]]) -> FieldColumns:
                 rows[row, index[type(value), value]] = 1
             except (KeyError, TypeError):
                 known = listed([known for known, _ in named])
-                raise ValueError(f"expected one of {known}, got {value!r}") from None
+                raise ValueError(f"expected one of {known}, got {value!r:.200}") from None
         return rows
 
     return FieldColumns(tuple(name for _, name in named), write)
@@ -167,7 +167,7 @@ def _several(parts: Mapping[str, FieldColumns], length: int) -> FieldColumns:
     def write(values: Sequence[Any]) -> NDArray[np.float32]:
         wrong = [value for value in values if len(value) != length]
         if wrong:
-            raise ValueError(f"expected {length} items, got {wrong[0]!r}")
+            raise ValueError(f"expected {length} items, got {wrong[0]!r:.200}")
         return np.concatenate(
             [part.write([v[i] for v in values]) for i, part in enumerate(parts.values())], 1
         )
@@ -182,7 +182,7 @@ def _nested(cls: type, where: str, namespace: Mapping[str, Any], scale: float) -
     def write(values: Sequence[Any]) -> NDArray[np.float32]:
         wrong = [value for value in values if not isinstance(value, cls)]
         if wrong:
-            raise ValueError(f"expected a {cls.__name__}, got {wrong[0]!r}")
+            raise ValueError(f"expected a {cls.__name__}, got {wrong[0]!r:.200}")
         columns = [part.write(list(map(attrgetter(field), values))) for field, part in parts.items()]
         return np.concatenate(columns, 1)
 

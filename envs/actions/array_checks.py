@@ -188,7 +188,7 @@ def real_number(given: Any) -> float:
         return given
     numbers = real_numbers(given)
     if given is None or numbers.size != 1:
-        raise ValueError(f"expected one real number, got {given!r}")
+        raise ValueError(f"expected one real number, got {given!r:.200}")
     return float(numbers.item())
 
 

@@ -54,7 +54,7 @@ class MaskReader:
             return self._given(side, ids, types)
         except TypeError:
             what, given = ("types", types) if ids is None else ("ids", ids)
-            self.fail(f"{side}_{what}: expected a list, got {given!r}")
+            self.fail(f"{side}_{what}: expected a list, got {given!r:.200}")
 
     def _given(
         self, side: str, ids: Sequence[Hashable] | None, types: Sequence[str] | None

@@ -192,7 +192,7 @@ class Resolver:
                 continue
             is_left_out = given is None or (isinstance(given, list | tuple) and not given)
             if what in ("entities", "actions") or not is_left_out:
-                self._fail(f"{what}: expected a dict by name, got {given!r}")
+                self._fail(f"{what}: expected a dict by name, got {given!r:.200}")
 
     def _check_types(self, given: Mapping[str, Any], what: str) -> None:
         for name in given:
@@ -215,7 +215,7 @@ class Resolver:
             try:
                 count = len(given)
             except TypeError:
-                self._fail(f"entity type {name!r}: ids: expected a list, got {given!r}")
+                self._fail(f"entity type {name!r}: ids: expected a list, got {given!r:.200}")
             if count != last - first:
                 self._fail(
                     f"entity type {name!r}: expected {last - first} ids (one per entity), got {count} ids"

@@ -128,6 +128,15 @@ def test_other_wrong_parts_of_an_observation_name_the_environment() -> None:
         Wrong().reset(seed=0)
 
 
+def test_many_objects_in_an_error_are_cut() -> None:
+    truck, stops = Truck(0.0), [Stop(float(i)) for i in range(2000)]
+    wrong: Any
+    for wrong in ({"go": {truck: stops}}, [stops]):
+        with raises(ObservationError, "actor", "Stop(x=0.0") as caught:
+            Obs(truck, stops, actions=wrong)
+        assert len(str(caught.value)) < 500
+
+
 def test_a_wrong_value_in_a_game_of_several_agents() -> None:
     class Pair(ez.EntityGame):
         def __init__(self) -> None:
