@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+Item = TypeVar("Item")
+
+#: How many names, ids or choices an error lists.
+MOST_LISTED = 10
 
 #: Option of another library -> what it is called here.
 ELSEWHERE = {
@@ -65,6 +71,24 @@ def nearest_or_known(name: object, known: Iterable[str]) -> str:
         return f"; did you mean {ELSEWHERE[str(name)]!r}?"
     near = nearest(name, known, 1, 0.5 if len(known) <= 20 else 0.0)
     return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(map(repr, known))}"
+
+
+def listed(items: Collection[Item], words: Callable[[Item], str] = repr, none: str = "none") -> str:
+    """Return "'a', 'b'" for an error; of more than `MOST_LISTED` items the first, "… and 1,990 more"."""
+    shown = ", ".join(words(item) for item in islice(items, MOST_LISTED))
+    more = len(items) - MOST_LISTED
+    return f"{shown}, … and {more:,} more" if more > 0 else shown or none
+
+
+def numbered(number: int, name: str) -> str:
+    """Return "2 ('left')", a choice or an entity by number and name; "2" where that is its name."""
+    return str(number) if name.strip("'") == str(number) else f"{number} ({name})"
+
+
+def expected_one_of(name: object, known: Collection[Any]) -> str:
+    """Return "expected one of 'a', 'b'", with the nearest names too where not all are listed."""
+    hint = did_you_mean(name, known) if len(known) > MOST_LISTED else ""
+    return f"expected one of {listed(known)}{hint}"
 
 
 def unknown(what: str, name: object, known: Iterable[str]) -> str:

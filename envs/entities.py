@@ -41,11 +41,11 @@ from . import (
     EntitySpace,
     GlobalCategoricalMask,
     Observation,
-    ObservationError,
 )
 from .actions import Mask
 from .actions.array_checks import named_parts
 from .entity_fields import FieldColumns, Scale, class_columns
+from .errors import ObsError
 
 __all__ = ["Obs", "Scale", "Schema", "declare", "entity", "orders", "schema_of"]
 
@@ -61,18 +61,24 @@ class Schema:
     features: tuple[str, ...]
     fields: tuple[tuple[str, FieldColumns], ...]
 
-    def rows(self, entities: Sequence[Any]) -> NDArray[np.float32]:
+    def rows(self, entities: Sequence[Any], numbered: bool = True) -> NDArray[np.float32]:
         """The entities as rows (n, F).
+
+        Args:
+            numbered: an error says the number of the entity.
 
         Raises:
             ObservationError: a value that its field's annotation doesn't allow.
         """
         parts = []
         for field, columns in self.fields:
+            values = list(map(attrgetter(field), entities))
             try:
-                parts.append(columns.write(list(map(attrgetter(field), entities))))
+                parts.append(columns.write(values))
             except (TypeError, ValueError) as error:
-                raise ObservationError(f"{self.name}.{field}: {error}") from None
+                found = columns.first_wrong(values) if numbered else None
+                which, problem = (f" of entity {found[0]}", found[1]) if found else ("", str(error))
+                raise ObsError(f"{self.name}.{field}{which}: {problem}") from None
         return np.concatenate(parts, 1) if parts else np.zeros((len(entities), 0), np.float32)
 
 
@@ -273,15 +279,15 @@ class Obs(Observation):
         names = [schema.name for schema in by_type]
         if len({*names}) < len(names):
             twice = max(names, key=names.count)
-            raise ObservationError(
+            raise ObsError(
                 f"entity type {twice!r}: expected objects of one class, got objects of {names.count(twice)}"
                 " classes of that name. Make old objects anew, or name a class: @entity(name=…)"
             )
         unseen = {id(thing) for thing in _flat((hidden,))}
         if not unseen <= {id(thing) for group in by_type.values() for thing in group}:
-            raise ObservationError("hidden: expected objects that are among the entities, got another object")
+            raise ObsError("hidden: expected objects that are among the entities, got another object")
         if not isinstance(actions, Mapping | None):
-            raise ObservationError(f"actions: expected a dict from action to actors, got {actions!r}")
+            raise ObsError(f"actions: expected a dict from action to actors, got {actions!r:.200}")
         #: True if `actions` says who acts, even where that is nobody.
         self.names_actors: bool = bool(actions)
         schema = vars(type(globals)).get("__entity__")
@@ -290,7 +296,7 @@ class Obs(Observation):
         masks = {name: _mask(name, acting) for name, acting in (actions or {}).items()}
         super().__init__(
             entities={schema.name: schema.rows(group) for schema, group in by_type.items()},
-            globals=schema.rows([globals])[0] if isinstance(schema, Schema) else globals,
+            globals=schema.rows([globals], numbered=False)[0] if isinstance(schema, Schema) else globals,
             actions={name: mask for name, mask in masks.items() if mask is not None},
             ids={schema.name: group for schema, group in by_type.items()},
             visible={s.name: [id(thing) not in unseen for thing in group] for s, group in by_type.items()}
@@ -334,17 +340,17 @@ def _mask(name: str, acting: Acting) -> Mask | None:
             return None
         wrong = [members for members in acting.values() if not _is_list(members)]
         if wrong:
-            raise ObservationError(
-                f"action {name!r}: expected a list of choices for each actor, got {wrong[0]!r}"
+            raise ObsError(
+                f"action {name!r}: expected a list of choices for each actor, got {wrong[0]!r:.200}"
             )
         choices = [list(members) for members in acting.values()]
         kind = _enum_of(name, choices)
         mask = [[member in members for member in kind] for members in choices]
         return CategoricalMask(actor_ids=list(acting), mask=mask, choices=_names(kind))
     if not _is_list(acting):
-        raise ObservationError(
+        raise ObsError(
             f"action {name!r}: expected a list of actors, a dict from actor to choices, an Enum or a mask,"
-            f" got {acting!r}"
+            f" got {acting!r:.200}"
         )
     members = list(acting)
     if not members:
@@ -366,9 +372,9 @@ def _enum_of(name: str, choices: list[list[Any]]) -> type[Enum]:
             if all(choices)
             else "Remove actors without a choice"
         )
-        raise ObservationError(
-            f"action {name!r}: expected members of one Enum as the choices of each actor, got {choices!r}."
-            f" {hint}"
+        raise ObsError(
+            f"action {name!r}: expected members of one Enum as the choices of each actor, got"
+            f" {choices!r:.200}. {hint}"
         )
     return kind
 

@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origi
 import numpy as np
 from numpy.typing import NDArray
 
+from ..suggestions import listed
 from .actions.array_checks import all_finite, as_float32, real_numbers
 
 
@@ -36,6 +37,15 @@ class FieldColumns:
 
     names: tuple[str, ...]
     write: Callable[[Sequence[Any]], NDArray[np.float32]]
+
+    def first_wrong(self, values: Sequence[Any]) -> tuple[int, str] | None:
+        """Return the place of the first value that can't be written alone, and why; None: all can."""
+        for place, value in enumerate(values):
+            try:
+                self.write([value])
+            except (TypeError, ValueError) as error:
+                return place, str(error)
+        return None
 
 
 def class_columns(
@@ -132,7 +142,8 @@ def _one_hot(named: Sequence[tuple[Any, str]]) -> FieldColumns:
             try:
                 rows[row, index[type(value), value]] = 1
             except (KeyError, TypeError):
-                raise ValueError(f"expected one of {[known for known, _ in named]}, got {value!r}") from None
+                known = listed([known for known, _ in named])
+                raise ValueError(f"expected one of {known}, got {value!r:.200}") from None
         return rows
 
     return FieldColumns(tuple(name for _, name in named), write)
@@ -156,7 +167,7 @@ def _several(parts: Mapping[str, FieldColumns], length: int) -> FieldColumns:
     def write(values: Sequence[Any]) -> NDArray[np.float32]:
         wrong = [value for value in values if len(value) != length]
         if wrong:
-            raise ValueError(f"expected {length} items, got {wrong[0]!r}")
+            raise ValueError(f"expected {length} items, got {wrong[0]!r:.200}")
         return np.concatenate(
             [part.write([v[i] for v in values]) for i, part in enumerate(parts.values())], 1
         )
@@ -171,7 +182,7 @@ def _nested(cls: type, where: str, namespace: Mapping[str, Any], scale: float) -
     def write(values: Sequence[Any]) -> NDArray[np.float32]:
         wrong = [value for value in values if not isinstance(value, cls)]
         if wrong:
-            raise ValueError(f"expected a {cls.__name__}, got {wrong[0]!r}")
+            raise ValueError(f"expected a {cls.__name__}, got {wrong[0]!r:.200}")
         columns = [part.write(list(map(attrgetter(field), values))) for field, part in parts.items()]
         return np.concatenate(columns, 1)
 

@@ -10,11 +10,11 @@ from typing import Any, NoReturn
 import gymnasium
 import numpy as np
 
-from ..suggestions import nearest_or_known
+from ..suggestions import listed, nearest_or_known
 from .actions import Action, EntityActionSpace
 from .actions.array_checks import real_number
 from .batch.resolve import Observation, ResolvedObservation, Resolver
-from .errors import ActionError, ObservationError, reset_needed
+from .errors import ActionError, ObsError, ObservationError, reset_needed
 from .multi_agent import MultiAgentEnv, MultiAgentStep, kind_of
 from .returned import LARGEST_REWARD
 from .spaces import EntitySpace
@@ -137,7 +137,10 @@ class EntityGame(MultiAgentEnv):
         if seed is not None:
             self.__rng, _ = gymnasium.utils.seeding.np_random(seed)
         self.agents, self.__resolved = [], {}
-        found = self._reset({} if options is None else options)
+        try:
+            found = self._reset({} if options is None else options)
+        except ObsError as error:
+            raise error.of(type(self).__name__) from error
         observations, infos = found if isinstance(found, tuple) and len(found) == 2 else (found, {})
         self.__check_agents("_reset", "observations", observations, self.possible_agents)
         if not observations:
@@ -156,14 +159,17 @@ class EntityGame(MultiAgentEnv):
             if agent not in self.agents:
                 raise ActionError(
                     f"{type(self).__name__}: expected actions of the agents in play"
-                    f" ({', '.join(self.agents)}), got one of {agent!r}"
+                    f" ({listed(self.agents, str)}), got one of {agent!r}"
                 )
         chosen = {
             agent: self.__resolver(agent).dispatch(self.__resolved[agent], actions.get(agent, {}))
             for agent in self.agents
         }
         acted, self.agents = self.agents, []  # a _step that raises leaves a game that needs a reset
-        result = self._step(chosen)
+        try:
+            result = self._step(chosen)
+        except ObsError as error:
+            raise error.of(type(self).__name__) from error
         if not isinstance(result, tuple) or len(result) != 5:
             self.__fail("_step", f"expected {_FORM}, got {result!r:.100}")
         observations, rewards, terminated, truncated, infos = result

@@ -10,7 +10,7 @@ import gymnasium
 
 from .actions import Action, EntityActionSpace
 from .batch.resolve import Observation, ResolvedObservation, Resolver
-from .errors import ObservationError, reset_needed
+from .errors import ObsError, ObservationError, reset_needed
 from .returned import LARGEST_REWARD, check_has_spaces, step_values
 from .spaces import EntitySpace
 from .spaces.changes import ADVICE, space_changes
@@ -95,7 +95,10 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
         super().reset(seed=seed)
         self.__resolved = None
         self.__episode += 1
-        found = self._reset({} if options is None else options)
+        try:
+            found = self._reset({} if options is None else options)
+        except ObsError as error:
+            raise error.of(self._shown_name()) from error
         observation, info = found if isinstance(found, tuple) and len(found) == 2 else (found, {})
         if not isinstance(info, Mapping):
             raise ObservationError(f"{type(self).__name__}._reset: info: expected a dict, got {info!r:.80}")
@@ -109,7 +112,11 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
         actions = self.__resolver.dispatch(self.__resolved, action)
         self.__resolved = None  # a _step that raises leaves an env that needs a reset
         where = f"{type(self).__name__}._step"
-        observation, reward, terminated, truncated, info = step_values(where, self._step(actions))
+        try:
+            result = self._step(actions)
+        except ObsError as error:
+            raise error.of(self._shown_name()) from error
+        observation, reward, terminated, truncated, info = step_values(where, result)
         if not -LARGEST_REWARD <= reward <= LARGEST_REWARD:
             raise ObservationError(f"{where}: reward: expected a finite float32, got {reward}")
         plain = self.__observe("_step", observation)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import gymnasium
 import numpy as np
 
-from ..suggestions import did_you_mean, nearest
+from ..suggestions import did_you_mean, listed, nearest
 
 __all__ = ["ActionError", "ConformanceError", "ObservationError", "WorkerError"]
 
@@ -29,6 +29,14 @@ REPLACED_OBSERVATIONS = (
 
 class ObservationError(ValueError):
     """An environment returned an observation that its space does not allow, or other values than it must."""
+
+
+class ObsError(ObservationError):
+    """Objects that can't be an `Obs`. The environment that makes it raises it with its own name."""
+
+    def of(self, where: str) -> ObservationError:
+        """Return the same error of the environment `where`."""
+        return ObservationError(f"{where}: {self}")
 
 
 class ActionError(ValueError):
@@ -164,7 +172,7 @@ def one_of(where: str, value: Any, known: Iterable[Any]) -> None:
     known = list(known)
     if value not in known:
         hint = did_you_mean(value, known) if isinstance(value, str) else ""
-        raise ValueError(f"{where}: expected one of {', '.join(map(repr, known))}, got {value!r}{hint}")
+        raise ValueError(f"{where}: expected one of {listed(known)}, got {value!r}{hint}")
 
 
 def whole_options(options: Any, **ranges: tuple[int, int | None]) -> None:

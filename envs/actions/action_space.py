@@ -30,6 +30,8 @@ from .mask_reader import MaskReader
 #: The answer of `first_illegal` that is no place: all is legal.
 LEGAL = -1
 
+_LARGEST = np.iinfo(np.int64).max
+
 _NO_ACTORS = RaggedArray.empty(1, (), np.int64)
 
 
@@ -275,7 +277,7 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
                 if self.is_continuous
                 else np.array(given, ndmin=1)
             )
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RuntimeError) as error:
             raise ValueError(f"expected an array of {what}: {error}") from None
         if items.size == 0:
             return np.zeros((0, *self.item_shape), self.dtype)
@@ -284,6 +286,8 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
         if items.dtype.kind not in kinds or items.shape[1:] != self.item_shape:
             shape = ", ".join(["n", *map(str, self.item_shape)]) + ("" if self.item_shape else ",")
             raise ValueError(f"expected {what} of shape ({shape}), got {items.dtype} {np.shape(given)}")
+        if items.dtype == np.uint64 and items.max() > _LARGEST:
+            raise ValueError(f"expected {what} up to {_LARGEST}, got {items.max()}")
         return items.astype(self.dtype, copy=False)
 
     @abstractmethod

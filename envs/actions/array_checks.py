@@ -17,6 +17,8 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from ...suggestions import listed
+
 #: Bound of entity indices in spaces; Gymnasium's sampler needs one below 2**63 - 1.
 MOST_ENTITIES = 2**31
 
@@ -66,15 +68,13 @@ def unique_names(names: Iterable[str], what: str) -> tuple[str, ...]:
             repeat; `what` says in the error what they name.
     """
     is_list = isinstance(names, Iterable) and not isinstance(names, str | set | frozenset | Mapping)
-    listed = tuple(names) if is_list else ()
-    if not is_list or not all(isinstance(name, str) for name in listed):
+    strings = tuple(names) if is_list else ()
+    if not is_list or not all(isinstance(name, str) for name in strings):
         raise TypeError(f"{what}: expected a list of strings, got {names!r}")
-    names = listed
+    names = strings
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
-        raise ValueError(
-            f"{what} repeat: expected distinct names, got {', '.join(map(repr, repeated))} more than once"
-        )
+        raise ValueError(f"{what} repeat: expected distinct names, got {listed(repeated)} more than once")
     return names
 
 
@@ -115,7 +115,7 @@ def choice_number(names: Sequence[str], label: Any) -> int:
         ValueError: there is none.
     """
     if label not in names:
-        raise ValueError(f"expected one of {', '.join(names)}, got {label!r}")
+        raise ValueError(f"expected one of {listed(names, str)}, got {label!r}")
     return names.index(label)
 
 
@@ -125,12 +125,17 @@ def real_numbers(given: ArrayLike) -> NDArray[Any]:
     NumPy by itself also reads strings, dates and complex numbers as real ones.
 
     Raises:
-        ValueError: something that is no real number, or rows of different lengths.
+        ValueError: something that is no real number, rows of different lengths, a masked array that hides
+            some, or a tensor of torch that needs gradients.
     """
     try:
         array = np.asarray(given)
     except ValueError:
-        raise ValueError(f"expected real numbers in rows of one length, got {given!r}") from None
+        raise ValueError(f"expected real numbers in rows of one length, got {given!r:.200}") from None
+    except RuntimeError as error:
+        raise ValueError(f"expected real numbers, got a {type(given).__name__}: {error}") from error
+    if array is not given:
+        check_unmasked(given)
     if array.dtype.kind in "biuf":
         return array
     not_real = str | bytes | complex | np.complexfloating | np.datetime64 | np.timedelta64
@@ -141,7 +146,18 @@ def real_numbers(given: ArrayLike) -> NDArray[Any]:
             return objects.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         pass
-    raise ValueError(f"expected real numbers, got {wrong[0] if wrong else given!r}")
+    raise ValueError(f"expected real numbers, got {wrong[0] if wrong else given!r:.200}")
+
+
+def check_unmasked(given: Any) -> None:
+    """Check that `given` is no masked array that hides values: NumPy would read these as if they were not.
+
+    Raises:
+        ValueError: it is one.
+    """
+    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+        hidden = np.ma.count_masked(given)
+        raise ValueError(f"expected all values, got a masked array that hides {hidden} of {given.size}")
 
 
 def as_float32(numbers: NDArray[Any]) -> NDArray[np.float32]:
@@ -172,7 +188,7 @@ def real_number(given: Any) -> float:
         return given
     numbers = real_numbers(given)
     if given is None or numbers.size != 1:
-        raise ValueError(f"expected one real number, got {given!r}")
+        raise ValueError(f"expected one real number, got {given!r:.200}")
     return float(numbers.item())
 
 
@@ -197,9 +213,9 @@ def keys_problem(part: Any, keys: Sequence[str]) -> str | None:
         return f"expected a dict, got {type(part).__name__}"
     for key in keys:
         if key not in part:
-            return f"key {key!r} is missing: expected {', '.join(map(repr, keys))}"
+            return f"key {key!r} is missing: expected {listed(keys)}"
     unknown = [key for key in part if key not in keys]
-    known = ", ".join(map(repr, keys)) or "no keys"
+    known = listed(keys, none="no keys")
     return f"expected {known}, got the unknown key {unknown[0]!r}" if unknown else None
 
 

@@ -15,6 +15,7 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 from ...ragged.compiled import compiled
+from ...suggestions import listed, numbered
 from .action_mask import ActionMask, allowed_choice, count_allowed
 from .action_space import LEGAL, ActionSpace
 from .array_checks import choice_names, choice_number, random_flags, random_subset
@@ -97,7 +98,8 @@ class Categorical(ActionSpace):
 
     def _check_choices(self, given: Sequence[str] | None, step: MaskReader) -> None:
         if given is not None and tuple(given) != self.choices:
-            step.fail(f"choices of the mask: expected {', '.join(self.choices)}, got {', '.join(given)}")
+            expected, got = listed(self.choices, str), listed(tuple(given), str)
+            step.fail(f"choices of the mask: expected {expected}, got {got}")
 
     # -- rules ----------------------------------------------------------------------------------------------
 
@@ -113,9 +115,10 @@ class Categorical(ActionSpace):
         return int(_first_illegal(items, part.mask.values))
 
     def explain(self, item: Any, part: ActionMask, row: int, entity: Callable[[int], str]) -> str:
-        allowed = ", ".join(f"{c} ({self.choices[c]!r})" for c in np.flatnonzero(part.mask.values[row]))
-        label = f" ({self.choices[item]!r})" if 0 <= item < self.num_choices else ""
-        return f"choice {item}{label} is not allowed: expected one of {allowed or 'no choices'}"
+        legal = np.flatnonzero(part.mask.values[row]).tolist()
+        allowed = listed(legal, lambda choice: numbered(choice, repr(self.choices[choice])), "no choices")
+        choice = numbered(item, repr(self.choices[item])) if 0 <= item < self.num_choices else item
+        return f"choice {choice} is not allowed: expected one of {allowed}"
 
     def replace_illegal(self, items: NDArray[np.int64], part: ActionMask) -> tuple[NDArray[np.int64], int]:
         mask = part.mask.values

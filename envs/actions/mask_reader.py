@@ -8,7 +8,9 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...suggestions import expected_one_of, listed
 from ..errors import ObservationError
+from .array_checks import check_unmasked
 
 
 class MaskReader:
@@ -35,21 +37,24 @@ class MaskReader:
         self._type_indices, self._names, self._starts, self._index_of = type_indices, names, starts, index_of
 
     def indices(
-        self, side: str, ids: Sequence[Hashable] | None, types: Sequence[str] | None
+        self, side: str, ids: Sequence[Hashable] | None, types: Sequence[str] | None, advice: str = ""
     ) -> NDArray[np.int64]:
         """Return the entities given by id, by type (in the given order) or, with neither, all of them.
 
-        `side` is "actor" or "actee".
+        Args:
+            side: "actor" or "actee".
+            advice: follows in the error that both `ids` and `types` are given.
         """
         if ids is not None and types is not None:
-            self.fail(f"{side}s: expected ids or types, got both")
+            got = f"{side}_ids and {side}_types"
+            self.fail(f"{side}s: expected ids or types, got both {got}{advice}")
         try:
             if isinstance(ids, str) or isinstance(types, str):
                 raise TypeError  # a string is a sequence of letters, too
             return self._given(side, ids, types)
         except TypeError:
             what, given = ("types", types) if ids is None else ("ids", ids)
-            self.fail(f"{side}_{what}: expected a list, got {given!r}")
+            self.fail(f"{side}_{what}: expected a list, got {given!r:.200}")
 
     def _given(
         self, side: str, ids: Sequence[Hashable] | None, types: Sequence[str] | None
@@ -73,23 +78,36 @@ class MaskReader:
         try:
             return self._index_of[identity]
         except (KeyError, TypeError):
-            known = list(map(repr, self._index_of))
-            hint = ". It looks the same but is not equal (==)" if repr(identity) in known else ""
-            expected = ", ".join(known) or "none"
-            self.fail(f"unknown {side} id {identity!r}: expected an id of this step, one of {expected}{hint}")
+            self.fail(f"unknown {side} id {identity!r}: {self._expected_id(repr(identity))}")
+
+    def _expected_id(self, shown: str) -> str:
+        """Return the rest of the error about an id that looks like `shown` and is none of this step."""
+        starts, known = self._starts, self._index_of
+        with_id = set(known.values())
+        nameless = [
+            name
+            for name, t in self._type_indices.items()
+            if starts[t] < starts[t + 1] and starts[t] not in with_id
+        ]
+        ids = f"one of {listed(known)}" if known or not nameless else "got an observation without ids"
+        if any(repr(identity) == shown for identity in known):
+            return f"expected an id of this step, {ids}. It looks the same but is not equal (==)"
+        way_out = f". Observation(ids={{{listed(nameless, '{!r}: [...]'.format)}}}) gives entities ids"
+        return f"expected an id of this step, {ids}{way_out if nameless else ''}"
 
     def _run(self, side: str, name: str) -> NDArray[np.int64]:
         """The indices of the entities of one type."""
         types, starts = self._type_indices, self._starts
         if name not in types:
-            self.fail(f"unknown {side} type {name!r}: expected one of {', '.join(map(repr, types))}")
+            self.fail(f"unknown {side} type {name!r}: {expected_one_of(name, types)}")
         return np.arange(starts[types[name]], starts[types[name] + 1])
 
     def flags(self, given: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.bool_]:
         """Return the author's mask as booleans of exactly `shape`; without actors any empty mask will do."""
         try:
             mask = np.array(given)
-        except ValueError as error:
+            check_unmasked(given)
+        except (ValueError, RuntimeError) as error:
             self.fail(f"mask: expected an array of shape {shape}: {error}")
         if mask.size == 0 and 0 in shape:
             return np.zeros(shape, bool)

@@ -17,6 +17,7 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 from ...ragged.compiled import compiled
+from ...suggestions import listed, numbered
 from .action_mask import ActionMask, allowed_choice
 from .action_space import LEGAL, ActionSpace
 from .array_checks import choice_names, choice_number, named_parts, random_subset, unique_names
@@ -205,8 +206,8 @@ class MultiCategorical(ActionSpace):
             return f"component {name!r}: expected a choice from 0 to {len(names) - 1}, got choice {choice}"
         kind = f" of kind {self.kinds[choices[0]]!r}" if component else ""
         legal = np.flatnonzero(row[self.offsets[component] : self.offsets[component + 1]])
-        allowed = ", ".join(f"{choice} ({names[choice]!r})" for choice in legal) or "no choices"
-        what = f"component {name!r}{kind}: {choice} ({names[choice]!r})"
+        allowed = listed(legal.tolist(), lambda number: numbered(number, repr(names[number])), "no choices")
+        what = f"component {name!r}{kind}: {numbered(choice, repr(names[choice]))}"
         return f"{what} is not allowed: expected one of {allowed}"
 
     def replace_illegal(self, items: NDArray[np.int64], part: ActionMask) -> tuple[NDArray[np.int64], int]:
@@ -282,15 +283,13 @@ def _checked_use(
 ) -> tuple[str, ...]:
     """Return the components that a kind uses, all of them known."""
     if kind not in kinds:
-        raise ValueError(
-            f"uses: expected kinds of {', '.join(map(repr, kinds))}, got the unknown kind {kind!r}"
-        )
+        raise ValueError(f"uses: expected kinds of {listed(kinds)}, got the unknown kind {kind!r}")
     names = unique_names(needed, f"uses of {kind!r}")
     for name in names:
         if name not in others:
-            known = ", ".join(map(repr, others)) or "none"
             raise ValueError(
-                f"uses of {kind!r}: expected components of {known}, got the unknown component {name!r}"
+                f"uses of {kind!r}: expected components of {listed(others)}, got the unknown component"
+                f" {name!r}"
             )
     return names
 

@@ -14,10 +14,17 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 from ...ragged.compiled import compiled
+from ...suggestions import listed, numbered
 from .action_mask import ActionMask, allowed_choice
 from .action_space import LEGAL, ActionSpace
 from .array_checks import MOST_ENTITIES, random_flags, random_subset
 from .mask_reader import MaskReader
+
+#: Advice where actees were probably meant: SelectEntityMask(cars, cities).
+_BY_POSITION = (
+    ". By position the second argument of SelectEntityMask is actor_types. Name actees: actee_ids=… or"
+    " actee_types=…"
+)
 
 
 @dataclass
@@ -60,7 +67,7 @@ class SelectEntity(ActionSpace):
         return {"actors": actors, "actees": actees, "mask": mask.reshape(-1)}
 
     def _resolved(self, given: SelectEntityMask, step: MaskReader) -> ActionMask:
-        actors = step.indices("actor", given.actor_ids, given.actor_types)
+        actors = step.indices("actor", given.actor_ids, given.actor_types, _BY_POSITION)
         if not len(actors):  # without actors there are no actees
             return self.resolve(None, step)
         actees = step.indices("actee", given.actee_ids, given.actee_types)
@@ -86,8 +93,8 @@ class SelectEntity(ActionSpace):
         step = part.actors.sequence_of(row)
         actees = part.actees[step]
         flags = part.mask[step].reshape(-1, len(actees))[row - part.actors.offsets[step]]
-        allowed = ", ".join(f"{i} ({entity(int(i))})" for i in actees[flags])
-        return f"entity {item} is not allowed: expected one of {allowed or 'no choices'}"
+        allowed = listed(actees[flags].tolist(), lambda i: numbered(i, entity(i)), "no choices")
+        return f"entity {item} is not allowed: expected one of {allowed}"
 
     def replace_illegal(self, items: NDArray[np.int64], part: ActionMask) -> tuple[NDArray[np.int64], int]:
         return _replaced(items, *_actees(part), *_layout(part))[:2]

@@ -15,15 +15,13 @@ from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
+from ...suggestions import expected_one_of, listed
 from ..actions.action_mask import ActionMask
 from ..actions.action_space import LEGAL, ActionSpace
 from ..actions.entity_action_space import EntityActionSpace
 from ..errors import ActionError, ObservationError
 from ..spaces.entity_space import EntitySpace
 from .entity_batch import EntityBatch
-
-#: How many of a step's actors an error names.
-_NAMED_ACTORS = 8
 
 
 def sample_actions(
@@ -122,9 +120,7 @@ def validate_actions(
         )
     for name in actions:
         if name not in space.actions.spaces:
-            raise ActionError(
-                f"unknown action {name!r}: expected one of {', '.join(map(repr, space.actions))}"
-            )
+            raise ActionError(f"unknown action {name!r}: {expected_one_of(name, space.actions)}")
     checked = {}
     words = partial(_batch_words, space, batch, names)
     for name, action in space.actions.items():
@@ -256,9 +252,7 @@ def _check_counts(
         _fail(words, step, name, f"{absent} at this step: expected no choice, {got}")
     wanted = "1 choice"
     if not action.is_global:
-        acting = [words.entity(step, int(index)) for index in part.actors[step][:_NAMED_ACTORS]]
-        more = int(expected[step]) - len(acting)
-        actors = ", ".join(acting) + (f" and {more} more" if more else "")
+        actors = listed(part.actors[step].tolist(), lambda index: words.entity(step, index))
         plural = "" if expected[step] == 1 else "s"
         wanted = f"{expected[step]} choice{plural}, one for each actor ({actors})"
     if counts[step]:
@@ -312,8 +306,8 @@ def parsed_actions(
         )
     for name in actions:
         if name not in space.spaces:
-            known = ", ".join(map(repr, space.spaces))
-            raise ActionError(f"{env_name}: action {name!r}: unknown action: expected one of {known}")
+            known = expected_one_of(name, space.spaces)
+            raise ActionError(f"{env_name}: action {name!r}: unknown action: {known}")
     parsed = {}
     for name, action in space.items():
         try:

@@ -15,6 +15,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
+from ...suggestions import expected_one_of, listed
 from ..actions.action_mask import ActionMask
 from ..errors import ObservationError, whole_number
 from ..spaces.entity_space import EntitySpace
@@ -218,12 +219,10 @@ class PaddedLayout:
 def _maxima(what: str, given: Mapping[str, int], defaults: Mapping[str, int | None]) -> dict[str, int]:
     """The given maxima over the defaults; a default of None has to be given."""
     if not isinstance(given, Mapping):
-        raise TypeError(f"{what}: expected a mapping from {', '.join(map(repr, defaults))}, got {given!r}")
+        raise TypeError(f"{what}: expected a mapping from {listed(defaults)}, got {given!r}")
     for name in given:
         if name not in defaults:
-            raise ValueError(
-                f"{what}: unknown name {name!r}: expected one of {', '.join(map(repr, defaults))}"
-            )
+            raise ValueError(f"{what}: unknown name {name!r}: {expected_one_of(name, defaults)}")
     maxima = {}
     for name, default in defaults.items():
         maximum = given.get(name, default)

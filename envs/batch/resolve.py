@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...ragged import RaggedArray
+from ...suggestions import expected_one_of, listed
 from ..actions.action_mask import ActionMask
 from ..actions.array_checks import all_finite, as_float32, finite_words, real_numbers
 from ..actions.kinds import Action, Mask
@@ -104,9 +105,7 @@ class Resolver:
             resolved.actions[name] = action.resolve(observation.actions.get(name), reader)
         for name in observation.actions:
             if name not in resolved.actions:
-                self._fail(
-                    f"unknown action {name!r}: expected one of {', '.join(map(repr, resolved.actions))}"
-                )
+                self._fail(f"unknown action {name!r}: {expected_one_of(name, resolved.actions)}")
         return resolved
 
     def dispatch(self, resolved: ResolvedObservation, actions: Mapping[str, Any]) -> dict[str, Action]:
@@ -155,7 +154,7 @@ class Resolver:
         if rows.ndim != 2 or rows.shape[1] != len(features):
             self._fail(
                 f"entity type {name!r}: expected shape (n, {len(features)})"
-                f" for the features ({', '.join(features)}), got {rows.shape}"
+                f" for the features ({listed(features, str)}), got {rows.shape}"
             )
         if not all_finite(rows):
             entity, feature = np.argwhere(~np.isfinite(rows))[0]
@@ -178,7 +177,7 @@ class Resolver:
         if values.shape != (len(features),):
             self._fail(
                 f"globals: expected shape ({len(features)},)"
-                f" for the features ({', '.join(features)}), got {values.shape}"
+                f" for the features ({listed(features, str)}), got {values.shape}"
             )
         if not all_finite(values):
             bad = np.flatnonzero(~np.isfinite(values))[0]
@@ -193,13 +192,13 @@ class Resolver:
                 continue
             is_left_out = given is None or (isinstance(given, list | tuple) and not given)
             if what in ("entities", "actions") or not is_left_out:
-                self._fail(f"{what}: expected a dict by name, got {given!r}")
+                self._fail(f"{what}: expected a dict by name, got {given!r:.200}")
 
     def _check_types(self, given: Mapping[str, Any], what: str) -> None:
         for name in given:
             if name not in self.type_indices:
-                known = ", ".join(map(repr, self.type_indices))
-                self._fail(f"unknown entity type {name!r} in {what}: expected one of {known}")
+                known = expected_one_of(name, self.type_indices)
+                self._fail(f"unknown entity type {name!r} in {what}: {known}")
 
     def _names(
         self, ids: Mapping[str, Sequence[Hashable]], starts: list[int]
@@ -216,7 +215,7 @@ class Resolver:
             try:
                 count = len(given)
             except TypeError:
-                self._fail(f"entity type {name!r}: ids: expected a list, got {given!r}")
+                self._fail(f"entity type {name!r}: ids: expected a list, got {given!r:.200}")
             if count != last - first:
                 self._fail(
                     f"entity type {name!r}: expected {last - first} ids (one per entity), got {count} ids"

@@ -16,6 +16,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from ...suggestions import listed
 from ..actions.array_checks import (
     RaggedSpace,
     array_problem,
@@ -110,7 +111,7 @@ class EntitySpace(spaces.Dict):
             rows = observation["entities"][name]
             problem = array_problem(rows, np.float32, (None, len(features)))
             if problem:
-                return f"entity type {name!r} ({', '.join(features)}): {problem}"
+                return f"entity type {name!r} ({listed(features, str)}): {problem}"
             bad = np.argwhere(~np.isfinite(rows))
             if len(bad):
                 entity, feature = bad[0]
@@ -124,7 +125,7 @@ class EntitySpace(spaces.Dict):
         values = observation["globals"]
         problem = array_problem(values, np.float32, (len(self.global_features),))
         if problem:
-            return f"'globals' ({', '.join(self.global_features)}): {problem}"
+            return f"'globals' ({listed(self.global_features, str)}): {problem}"
         bad = np.flatnonzero(~np.isfinite(values))
         if not len(bad):
             return None

@@ -177,12 +177,18 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
         Args:
             seed: a number from which the lanes' seeds follow, or one (or None) per lane where the environment
                 takes such; None: random numbers continue.
-            options: the environment's own.
+            options: the environment's own; every lane gets them. Episodes that start by themselves get none.
 
         Raises:
+            TypeError: `options` is no dict; nothing has changed.
             ValueError: a seed is negative, or their number is not that of the lanes.
         """
         self._check_open()
+        if options is not None and not isinstance(options, Mapping):
+            raise TypeError(
+                f"{self._where}: reset: options: expected a dict, which every lane gets, or None, got a"
+                f" {type(options).__name__}"
+            )
         seeds = self._seeds(self._first_seed if seed is None else seed)
         self._take_options({} if options is None else options)
         self._last, self._is_playing = None, False

@@ -18,6 +18,7 @@ from ...envs import ActionMask, ActionSpace, EntityActionSpace, EntityBatch, Ent
 from ...envs.spaces.changes import action_changes
 from ...ragged import RaggedArray
 from ..inputs.actors import Drawn, items_of
+from ..inputs.prepare import check_batch
 from ..policy import ActResult, Evaluation, Explanation, source_of_draws
 from ..rogue_net.config import from_options
 from ..rogue_net.explanation import check_one_step
@@ -83,6 +84,7 @@ class Baseline(nn.Module, ABC):
 
     def value(self, batch: EntityBatch) -> NDArray[np.float32]:
         """Return the predicted return of each step (B,), without gradients."""
+        check_batch(batch)
         with torch.inference_mode():
             return self._values(self._see(batch)).float().cpu().numpy()
 
@@ -158,6 +160,7 @@ class Baseline(nn.Module, ABC):
     # -- inside ---------------------------------------------------------------------------------------------
 
     def _read(self, batch: EntityBatch) -> tuple[Any, ActionMask, NDArray[np.int64]]:
+        check_batch(batch)
         seen, mask = self._see(batch), batch.actions[self.name]
         return seen, mask, self._actors(seen, mask)
 

@@ -92,17 +92,26 @@ def items_of(name: str, actions: Mapping[str, RaggedArray], actors: RaggedArray)
     return items
 
 
+def place_of(name: str, sequences: RaggedArray, actor: int) -> str:
+    """Return "action 'move': step 3: actors[2]" for the third actor of step 3.
+
+    Args:
+        sequences: has one item for each actor, such as its choice.
+        actor: its place among the actors of all steps.
+    """
+    step = sequences.sequence_of(actor)
+    return f"action {name!r}: step {step}: actors[{actor - int(sequences.offsets[step])}]"
+
+
 def nothing_allowed(name: str, what: str, actors: RaggedArray, actor: int) -> ValueError:
     """Return the error that the mask allows `actor` no choice or no entity, as `what` says."""
-    step = actors.sequence_of(actor)
     advice = "Leave actors without a choice out of the observation's actors"
-    return ValueError(f"action {name!r}: step {step}: the mask allows an actor no {what}. {advice}")
+    return ValueError(f"{place_of(name, actors, actor)}: the mask allows an actor no {what}. {advice}")
 
 
 def not_selectable(name: str, choices: RaggedArray, actor: int) -> ValueError:
     """Return the error that an actor selected a masked entity."""
-    step = choices.sequence_of(actor)
-    return ValueError(f"action {name!r}: step {step}: entity {choices.values[actor]} may not be selected")
+    return ValueError(f"{place_of(name, choices, actor)}: entity {choices.values[actor]} may not be selected")
 
 
 def no_component(name: str, action: MultiCategorical, mask: RaggedArray, actor: int) -> ValueError:
@@ -111,8 +120,7 @@ def no_component(name: str, action: MultiCategorical, mask: RaggedArray, actor: 
         action.one_step(np.zeros(1, np.int64), mask.values[actor : actor + 1])
     )
     assert problem is not None
-    step = mask.sequence_of(actor)
-    return ValueError(f"action {name!r}: step {step}: the mask of an actor: {problem[1]}")
+    return ValueError(f"{place_of(name, mask, actor)}: the mask of an actor: {problem[1]}")
 
 
 def check_choices(name: str, choices: RaggedArray, allowed: NDArray[np.bool_]) -> None:
@@ -126,8 +134,7 @@ def check_choices(name: str, choices: RaggedArray, allowed: NDArray[np.bool_]) -
     ok &= allowed[np.arange(len(chosen)), np.where(ok, chosen, 0)]
     if not ok.all():
         actor = int(np.argmin(ok))
-        step = choices.sequence_of(actor)
-        raise ValueError(f"action {name!r}: step {step}: choice {chosen[actor]} is not allowed")
+        raise ValueError(f"{place_of(name, choices, actor)}: choice {chosen[actor]} is not allowed")
 
 
 def check_components(
@@ -143,16 +150,16 @@ def check_components(
     if not legal.all():
         actor = int(legal.all(1).argmin())
         problem = action.illegal_in_words(actions.values[actor], allowed[actor])
-        raise ValueError(f"action {name!r}: step {actions.sequence_of(actor)}: {problem}")
+        raise ValueError(f"{place_of(name, actions, actor)}: {problem}")
     if counts_all:
         flags = np.take_along_axis(allowed, actions.values + action.offsets[:-1], 1)
         barred = np.argwhere(~flags & action.allows_something(allowed))
         if len(barred):
             actor, m = (int(place) for place in barred[0])
             raise ValueError(
-                f"action {name!r}: step {actions.sequence_of(actor)}: component"
-                f" {action.names[m]!r}: {actions.values[actor, m]} is not allowed (with composite='all' every"
-                " component counts for every kind)"
+                f"{place_of(name, actions, actor)}: component {action.names[m]!r}:"
+                f" {actions.values[actor, m]} is not allowed (with composite='all' every component counts"
+                " for every kind)"
             )
 
 

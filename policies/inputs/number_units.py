@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ...envs import Continuous
 from ...ragged import RaggedArray
+from .actors import place_of
 
 #: Bounds from here on count as infinite: some spaces write float32's largest number for infinity.
 _BOUNDLESS = 1e30
@@ -89,8 +90,7 @@ class Numbers:
             raise ValueError(f"{wanted}, got {numbers.dtype} of shape {numbers.inner_shape}")
         if not np.isfinite(numbers.values).all():
             item, number = np.argwhere(~np.isfinite(numbers.values))[0]
-            step = numbers.sequence_of(item)
             raise ValueError(
-                f"action {self.name!r}: step {step}: number {number} of an actor is"
+                f"{place_of(self.name, numbers, int(item))}: number {number}: expected a finite number, got"
                 f" {numbers.values[item, number]}"
             )

@@ -24,6 +24,18 @@ _FLOAT32 = np.dtype(np.float32)
 GLOBAL = "__global__"
 
 
+def check_batch(batch: object) -> None:
+    """Check that a network is given a batch.
+
+    Raises:
+        TypeError: it is something else, such as the observation of a single environment.
+    """
+    if not isinstance(batch, EntityBatch):
+        raise TypeError(
+            f"expected an EntityBatch, got {type(batch).__name__}. Make one with batch_observations."
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Prepared:
     """A batch as input of the network."""
@@ -149,10 +161,7 @@ class Inputs:
 
     def _select(self, batch: EntityBatch) -> dict[str, RaggedArray]:
         """Return the entity types and features that the network knows."""
-        if not isinstance(batch, EntityBatch):
-            raise TypeError(
-                f"expected an EntityBatch, got {type(batch).__name__}. Make one with batch_observations."
-            )
+        check_batch(batch)
         if batch.globals.shape[1] != self._num_globals or batch.globals.dtype != _FLOAT32:
             raise ValueError(
                 f"globals: expected {self._num_globals} features of float32, "

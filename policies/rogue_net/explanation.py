@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ...envs import EntityBatch
+from ..inputs.prepare import check_batch
 from ..inputs.rows import RowLayout
 from .blocks import Relative, SelfAttention
 
@@ -70,7 +71,9 @@ def entities_of_rows(rows: RowLayout) -> NDArray[np.int64]:
 def check_one_step(batch: EntityBatch) -> None:
     """
     Raises:
+        TypeError: `batch` is no batch.
         ValueError: `batch` has another number of steps than one.
     """
+    check_batch(batch)
     if len(batch) != 1:
         raise ValueError(f"explain: expected a batch of 1 step, got {len(batch)}. Use batch.gather([step])")

@@ -158,6 +158,21 @@ def test_without_a_seed_the_random_numbers_go_on() -> None:
     assert not set(first) & set(envs.reset()[0].entities["Clock"].values[:, 1])
 
 
+@pytest.mark.parametrize("options", [[{"start": 1}, {"start": 2}], [], "start", 3, [("start", 1)]])
+@pytest.mark.parametrize("is_fresh", [True, False])
+def test_options_that_are_no_dict_are_refused_before_a_lane_moves(options: Any, is_fresh: bool) -> None:
+    venv = ez.vector.ListVectorEnv([Counter] * 2)
+    if not is_fresh:
+        venv.reset(seed=0)
+    with raises(TypeError, "ListVectorEnv", "reset", "options", "a dict", type(options).__name__):
+        venv.reset(seed=1, options=options)
+    if not is_fresh:  # the episodes go on
+        batch = venv.step(venv.action_space.sample())[0]
+        assert batch.entities["Clock"].lengths.tolist() == [2, 2]
+    batch, _ = venv.reset(seed=1, options={"start": 1})
+    assert batch.entities["Clock"].lengths.tolist() == [2, 2]
+
+
 def test_options_go_to_every_lane() -> None:
     batch, _ = ez.vector.ListVectorEnv([Counter] * 2).reset(options={"start": 2})
     assert batch.entities["Clock"].lengths.tolist() == [3, 3]

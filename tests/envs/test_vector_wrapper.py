@@ -29,6 +29,15 @@ class Painted(Same):
         return [np.zeros((4, 4, 3), np.uint8)] * self.num_envs
 
 
+def test_options_that_are_no_dict_leave_it_usable() -> None:
+    with Same(ez.make_vec("MineSweeper", num_envs=2)) as venv:
+        wrong: Any = [{}, {}]
+        with raises(TypeError, "Same", "options", "a dict", "list"):
+            venv.reset(seed=0, options=wrong)
+        venv.reset(seed=0)
+        venv.step(venv.action_space.sample())
+
+
 def features(batch: ez.EntityBatch) -> list[Any]:
     return [rows.values.tolist() for rows in batch.entities.values()]
 

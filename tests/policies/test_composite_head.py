@@ -286,20 +286,20 @@ def test_wrong_orders_and_masks_are_named() -> None:
     for order, facts in (
         (
             [[0] * 4, [0] * 4, [1, 0, 0, 0]],
-            ["step 1", "component 'where'", "kind 'move'", 0, "not allowed"],
+            ["step 1: actors[0]", "component 'where'", "kind 'move'", 0, "not allowed"],
         ),
-        ([[0] * 4, [0, 0, 0, 9], [0] * 4], ["step 0", "component 'whom'", 9, "0 to 3"]),
+        ([[0] * 4, [0, 0, 0, 9], [0] * 4], ["step 0: actors[1]", "component 'whom'", 9, "0 to 3"]),
         ([[0] * 3] * 3, [4, "kind, where, what, whom", "int64", "(3,)"]),
         ([[0.0] * 4] * 3, [4, "kind, where, what, whom", "float64", "(4,)"]),
     ):
         with raises(ValueError, "action 'order'", *facts):
             evaluate(order)
     evaluate([[0] * 4] * 3)
-    with raises(ValueError, "action 'order'", "step 1", "component 'where'", 0, "composite='all'"):
+    with raises(ValueError, "'order'", "step 1: actors[0]", "component 'where'", 0, "composite='all'"):
         evaluate([[0] * 4] * 3, make_net(composite="all"))
 
     allowed[1, :4] = False
-    with raises(ValueError, "action 'order'", "step 0", "mask", "'kind'"):
+    with raises(ValueError, "action 'order'", "step 0: actors[1]", "mask", "'kind'"):
         net.act(batch, np.random.default_rng(0))
     allowed[1, 3] = True
     allowed[1, 9:] = False

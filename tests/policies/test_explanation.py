@@ -139,3 +139,15 @@ def test_one_step_is_explained_at_a_time(make_space, random_batch, make_net):
     space = make_space()
     with raises(ValueError, "1 step", 4):
         make_net(space).explain(random_batch(space, steps=4))
+
+
+def test_an_observation_is_no_batch(make_space, random_batch, make_net):
+    space = make_space()
+    net = make_net(space)
+    observation = space.sample()
+    for call in (net.explain, net.value, lambda given: net.act(given, np.random.default_rng(0))):
+        with raises(TypeError, "expected an EntityBatch", "got dict", "batch_observations"):
+            call(observation)
+    with raises(TypeError, "expected an EntityBatch", "got list"):
+        net.explain([observation])
+    assert net.explain(one_step(random_batch(space))).distributions

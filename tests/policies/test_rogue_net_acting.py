@@ -242,6 +242,13 @@ def test_dropout_acts_with_gradients_in_training_mode_alone(
         np.testing.assert_allclose(net.value(batch), plain.value(batch), rtol=1e-5, atol=1e-6)
 
 
+def place(batch, name, actor):
+    """What errors call an actor, given by its place among those of all steps."""
+    offsets = batch.actions[name].actors.offsets
+    step = int(np.searchsorted(offsets, actor, "right")) - 1
+    return f"action {name!r}: step {step}: actors[{actor - offsets[step]}]"
+
+
 def test_wrong_input_is_named(setting):
     _, batch, net = setting
     actions = net.act(batch, np.random.default_rng(0)).actions
@@ -252,11 +259,11 @@ def test_wrong_input_is_named(setting):
     wrong = actions["move"].values.copy()
     forbidden = np.argwhere(~batch.actions["move"].mask.values)[0]
     wrong[forbidden[0]] = forbidden[1]
-    with raises(ValueError, "action 'move'", "step", forbidden[1], "not allowed"):
+    with raises(ValueError, place(batch, "move", forbidden[0]), forbidden[1], "not allowed"):
         net.evaluate(batch, {**actions, "move": actions["move"].with_values(wrong)})
     wrong = actions["fire"].values.copy()
     wrong[2] = 99
-    with raises(ValueError, "action 'fire'", "step", 99):
+    with raises(ValueError, place(batch, "fire", 2), 99):
         net.evaluate(batch, {**actions, "fire": actions["fire"].with_values(wrong)})
 
 
@@ -267,7 +274,7 @@ def test_a_mask_that_allows_nothing_and_an_actor_that_does_not_exist_are_named(s
     mask[1] = False
     step = int(move.actors.sequence_indices()[1])
     nothing = {**batch.actions, "move": ActionMask(move.actors, move.mask.with_values(mask))}
-    with raises(ValueError, "'move'", f"step {step}", "mask", "choice"):
+    with raises(ValueError, place(batch, "move", 1), "mask", "choice"):
         net.act(EntityBatch(batch.entities, batch.globals, nothing), np.random.default_rng(0))
     actors = move.actors.values.copy()
     actors[1] = 1000
@@ -276,7 +283,7 @@ def test_a_mask_that_allows_nothing_and_an_actor_that_does_not_exist_are_named(s
         net.act(EntityBatch(batch.entities, batch.globals, foreign), np.random.default_rng(0))
     fire = batch.actions["fire"]
     blocked = ActionMask(fire.actors, fire.mask.with_values(np.zeros(fire.mask.num_items, bool)), fire.actees)
-    with raises(ValueError, "'fire'", "step 0", "mask", "entity"):
+    with raises(ValueError, place(batch, "fire", 0), "mask", "entity"):
         net.act(
             EntityBatch(batch.entities, batch.globals, {**batch.actions, "fire": blocked}),
             np.random.default_rng(0),

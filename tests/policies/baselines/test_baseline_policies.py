@@ -278,7 +278,7 @@ def test_orders_that_do_not_fit_the_batch_are_refused(kind: Any, rts_space: Any,
         net.evaluate(batch, {"order": orders[::-1]})
     illegal = orders.values.copy()
     illegal[0, 0] = 6
-    with raises(ValueError, "action 'order'", "step 0", "component 'kind'", 6):
+    with raises(ValueError, "action 'order'", "step 0: actors[0]", "component 'kind'", 6):
         net.evaluate(batch, {"order": orders.with_values(illegal)})
     mask = batch.actions["order"].mask
     stuck = np.array(mask.values)

@@ -7,6 +7,8 @@ import pytest
 from entitize.policies import ExplainablePolicy
 from entitize.policies.baselines import GridNet, TransformerNet, UnitActionNet
 
+from facts import raises
+
 
 @pytest.mark.parametrize("network", [GridNet, TransformerNet])
 def test_components_sum_to_1_or_are_masked(rts_space, map_batch, network):
@@ -27,3 +29,12 @@ def test_a_network_that_takes_turns_has_no_distributions(rts_space, map_batch):
     space = rts_space()
     policy = UnitActionNet(space, space.actions, height=8, width=8)
     assert policy.explain(map_batch(space, 8, 8).gather([0])).distributions == {}
+
+
+@pytest.mark.parametrize("network", [GridNet, TransformerNet])
+def test_an_observation_is_no_batch(rts_space, network):
+    space = rts_space()
+    policy = network(space, space.actions, height=8, width=8)
+    for call in (policy.explain, policy.value, lambda given: policy.act(given, np.random.default_rng(0))):
+        with raises(TypeError, "expected an EntityBatch", "got dict", "batch_observations"):
+            call(space.sample())
