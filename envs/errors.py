@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import gymnasium
 import numpy as np
 
-from ..suggestions import did_you_mean, listed, nearest
+from ..suggestions import did_you_mean, nearest
 
 __all__ = ["ActionError", "ConformanceError", "ObservationError", "WorkerError"]
 
@@ -172,7 +172,7 @@ def one_of(where: str, value: Any, known: Iterable[Any]) -> None:
     known = list(known)
     if value not in known:
         hint = did_you_mean(value, known) if isinstance(value, str) else ""
-        raise ValueError(f"{where}: expected one of {listed(known)}, got {value!r}{hint}")
+        raise ValueError(f"{where}: expected one of {', '.join(map(repr, known))}, got {value!r}{hint}")
 
 
 def whole_options(options: Any, **ranges: tuple[int, int | None]) -> None:
