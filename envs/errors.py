@@ -32,11 +32,11 @@ class ObservationError(ValueError):
 
 
 class ObsError(ObservationError):
-    """Objects that can't be an `Obs`. The environment that makes it raises it with its own name."""
+    """Objects that can't be an `Obs`, which does not know its environment."""
 
     def of(self, where: str) -> ObservationError:
-        """Return the same error of the environment `where`."""
-        return ObservationError(f"{where}: {self}")
+        """Return the same error, raised at the same place, of the environment `where`."""
+        return ObservationError(f"{where}: {self}").with_traceback(self.__traceback__)
 
 
 class ActionError(ValueError):

@@ -1,4 +1,4 @@
-"""The user's own code, such as a network's or an environment's: by name, its errors with their place."""
+"""Code of the user, such as a network or an environment: finds it by name, and says where it raised."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def find_named(where: str, name: str) -> Any:
     """
     module, _, attribute = name.partition(":")
     with user_code(where):
-        return find_attribute(module, attribute)
+        try:
+            return find_attribute(module, attribute)
+        except gymnasium.error.NameNotFound as error:
+            raise UserError(f"{where}: {error}") from error
 
 
 @contextmanager
@@ -36,8 +39,6 @@ def user_code(where: str) -> Iterator[None]:
         yield
     except UserError:
         raise
-    except gymnasium.error.NameNotFound as error:
-        raise UserError(f"{where}: {error}") from error
     except Exception as error:
         text = f"{where}: {type(error).__name__}: {error}"
         raise UserError("\n".join(filter(None, [text, where_raised(error)]))) from error

@@ -280,8 +280,8 @@ def process_group() -> Iterator[Ranks]:
         return
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
-    # It keeps the group that is there when it is first imported, which torch._dynamo does: the group's
-    # threads would live on, and abort the process where they still run while Python ends.
+    # Imported later, as torch._dynamo does, this module would keep the group: the group's threads would live
+    # on, and abort the process where they still run while Python ends.
     import_module("torch.distributed.nn")
     try:
         distributed.init_process_group("gloo", timeout=_PATIENCE)

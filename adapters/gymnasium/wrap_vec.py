@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...envs import ActionError, EntityBatch, EntityVectorEnv, ObservationError
 from ...envs.returned import env_name, lane_flags
 from ...envs.seeds import Seeds, lane_seeds
-from ...envs.vector.infos import is_lane_mask, lane_values, merge_infos, present_infos
+from ...envs.vector.infos import FINAL, is_lane_mask, lane_values, merge_infos
 from ...envs.vector.vector_env import GivenActions, StepResult
 from ...ragged import RaggedArray
 from .dict_observations import check_shared_memory, checked_dicts, explain_workers, given_env, read_as_dicts
@@ -196,8 +196,7 @@ class WrappedVectorEnv(EntityVectorEnv):
             envs = self.venv.unwrapped.envs  # type: ignore[attr-defined]
             sources["env"] = [given_env(envs[lane]) for lane in lanes]
         if "info" in self._translation.sources:
-            infos = present_infos(info, self.num_envs)
-            sources["info"] = [infos[lane] for lane in lanes]
+            sources["info"] = [_lane_info(info, lane, self.num_envs) for lane in lanes]
         return sources
 
     def _render(self) -> tuple[Any, ...] | None:
@@ -303,6 +302,18 @@ def _check_environments_are_here(name: str, venv: VectorEnv[Any, Any, Any], insi
             f" NEXT_STEP or DISABLED, got {got}. Use source='info', or entitize.make_vec with a function that"
             " makes wrapped environments"
         )
+
+
+def _lane_info(info: Mapping[str, Any], lane: int, num_envs: int) -> dict[str, Any]:
+    """Return one lane's info of merged ones, with numbers of NumPy as the environment may have given them."""
+    own: dict[str, Any] = {}
+    for key, values in info.items():
+        flags = info.get(f"_{key}")
+        if key in FINAL or is_lane_mask(key, info) or (flags is not None and not flags[lane]):
+            continue
+        is_nested = isinstance(values, Mapping)
+        own[key] = _lane_info(values, lane, num_envs) if is_nested else lane_values(values, num_envs)[lane]
+    return own
 
 
 def _merged_lanes(info: Any, num_envs: int) -> dict[str, Any]:

@@ -140,7 +140,8 @@ def from_pettingzoo(
             return _lanes(games, view, opponents)
         envs = [_team(game, view, team, opponents, reward) for game in games]
         several = num_envs is not None or isinstance(env, Sequence)
-        return ListVectorEnv([iter(envs).__next__] * len(envs)) if several else envs[0]
+        made = iter(envs)
+        return ListVectorEnv([lambda: next(made)] * len(envs)) if several else envs[0]
     except Exception:
         close_games(games, makers)
         raise

@@ -41,7 +41,6 @@ from .vector_env import QuestionVectorEnv
 
 _log = logging.getLogger(__name__)
 
-
 #: Connections without a lane that are accepted, and further ones that have sent no request.
 _WAITING = 16
 

@@ -19,6 +19,7 @@ from .action_mask import ActionMask, stack_ragged
 from .array_checks import (
     as_float32,
     binary_problem,
+    check_unmasked,
     flag_space,
     index_space,
     indices_problem,
@@ -272,6 +273,7 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
         what, kinds = ("numbers", "f") if self.is_continuous else ("integers", "iu")
         given = [] if given is None else given
         try:
+            check_unmasked(given)
             items = (
                 as_float32(np.atleast_1d(real_numbers(given)))
                 if self.is_continuous

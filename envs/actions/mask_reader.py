@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...suggestions import expected_one_of, listed
+from ...suggestions import did_you_mean, expected_one_of, listed
 from ..errors import ObservationError
 from .array_checks import check_unmasked
 
@@ -78,10 +78,10 @@ class MaskReader:
         try:
             return self._index_of[identity]
         except (KeyError, TypeError):
-            self.fail(f"unknown {side} id {identity!r}: {self._expected_id(repr(identity))}")
+            self.fail(f"unknown {side} id {identity!r}: {self._expected_id(identity)}")
 
-    def _expected_id(self, shown: str) -> str:
-        """Return the rest of the error about an id that looks like `shown` and is none of this step."""
+    def _expected_id(self, identity: Hashable) -> str:
+        """Return the rest of the error about an id that is none of this step."""
         starts, known = self._starts, self._index_of
         with_id = set(known.values())
         nameless = [
@@ -90,10 +90,13 @@ class MaskReader:
             if starts[t] < starts[t + 1] and starts[t] not in with_id
         ]
         ids = f"one of {listed(known)}" if known or not nameless else "got an observation without ids"
-        if any(repr(identity) == shown for identity in known):
-            return f"expected an id of this step, {ids}. It looks the same but is not equal (==)"
-        way_out = f". Observation(ids={{{listed(nameless, '{!r}: [...]'.format)}}}) gives entities ids"
-        return f"expected an id of this step, {ids}{way_out if nameless else ''}"
+        names = [other for other in known if isinstance(other, str)]
+        hint = did_you_mean(identity, names) if isinstance(identity, str) else ""
+        if any(repr(identity) == repr(other) for other in known):
+            hint = ". It looks the same but is not equal (==)"
+        elif nameless and (isinstance(identity, int) or not known):
+            hint = f". Observation(ids={{{listed(nameless, '{!r}: [...]'.format)}}}) gives entities ids"
+        return f"expected an id of this step, {ids}{hint}"
 
     def _run(self, side: str, name: str) -> NDArray[np.int64]:
         """The indices of the entities of one type."""

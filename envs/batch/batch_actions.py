@@ -18,6 +18,7 @@ from ...ragged.compiled import compiled
 from ...suggestions import expected_one_of, listed
 from ..actions.action_mask import ActionMask
 from ..actions.action_space import LEGAL, ActionSpace
+from ..actions.array_checks import check_unmasked
 from ..actions.entity_action_space import EntityActionSpace
 from ..errors import ActionError, ObservationError
 from ..spaces.entity_space import EntitySpace
@@ -163,6 +164,7 @@ def _of_actors(name: str, action: ActionSpace, part: ActionMask, given: Any) -> 
             f" the batch, got {got}"
         )
     try:
+        check_unmasked(given)
         return part.actors.with_values(given)
     except (TypeError, ValueError) as error:
         raise ActionError(f"action {name!r}: {error}") from error

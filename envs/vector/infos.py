@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 SUCCESS = "is_success"
 
 #: Keys of what an episode that ended left behind.
-_FINAL = frozenset({"final_obs", "final_info", "_final_obs", "_final_info"})
+FINAL = frozenset({"final_obs", "final_info", "_final_obs", "_final_info"})
 #: Keys that vector environments give of all lanes at once.
-_OF_ALL_LANES = _FINAL | {"inactive", "idle", "_inactive", "_idle"}
+_OF_ALL_LANES = FINAL | {"inactive", "idle", "_inactive", "_idle"}
 
 
 def merge_infos(infos: Mapping[int, Mapping[str, Any]], num_envs: int) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def lane_infos(info: Mapping[str, Any], num_envs: int) -> list[dict[str, Any]]:
 
 def present_infos(info: Mapping[str, Any], num_envs: int) -> list[dict[str, Any]]:
     """Return `lane_infos` without what an episode that ended left behind: `final_obs` and `final_info`."""
-    return lane_infos(_without(info, _FINAL), num_envs)
+    return lane_infos(_without(info, FINAL), num_envs)
 
 
 def step_infos(

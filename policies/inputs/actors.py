@@ -93,14 +93,15 @@ def items_of(name: str, actions: Mapping[str, RaggedArray], actors: RaggedArray)
 
 
 def place_of(name: str, sequences: RaggedArray, actor: int) -> str:
-    """Return "action 'move': step 3: actors[2]" for the third actor of step 3.
+    """Return "action 'move': step 3: actors[2]" for the third of several actors of step 3.
 
     Args:
         sequences: has one item for each actor, such as its choice.
         actor: its place among the actors of all steps.
     """
     step = sequences.sequence_of(actor)
-    return f"action {name!r}: step {step}: actors[{actor - int(sequences.offsets[step])}]"
+    first, end = sequences.offsets[step : step + 2].tolist()
+    return f"action {name!r}: step {step}{f': actors[{actor - first}]' if end - first > 1 else ''}"
 
 
 def nothing_allowed(name: str, what: str, actors: RaggedArray, actor: int) -> ValueError:

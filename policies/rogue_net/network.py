@@ -207,6 +207,7 @@ class RogueNetwork(nn.Module):
             Continuous actions have no list of choices, and are left out.
 
         Raises:
+            TypeError: `batch` is no batch.
             ValueError: the batch does not fit the space.
         """
         x, rows, _ = self.encode(self.inputs.prepare(batch))  # (N, D)

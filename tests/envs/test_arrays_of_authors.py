@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import entitize as ez
 import numpy as np
 import pytest
 import torch
@@ -15,6 +16,7 @@ from entitize.envs import (
     ContinuousMask,
     SelectEntity,
     SelectEntityMask,
+    sample_actions,
 )
 
 from facts import raises
@@ -87,6 +89,19 @@ def test_masked_arrays_that_hide_values() -> None:
         Tour(mask=np.ma.masked_array([[True, True]], [[False, True]])).reset(seed=0)
     observation, _ = Tour(np.ma.masked_array(np.ones((2, 2)))).reset(seed=0)
     assert (observation["entities"]["City"] == 1).all()
+
+
+def test_masked_arrays_that_hide_actions() -> None:
+    env, venv = Tour(), ez.make_vec(Tour, 2)
+    env.reset(seed=0)
+    with raises(ActionError, "'gear'", "masked array", "hides 1 of 1"):
+        env.step({**LEGAL, "gear": np.ma.masked_array([1], [True])})
+    env.step(LEGAL)
+    batch, _ = venv.reset(seed=0)
+    legal = sample_actions(venv.single_action_space, batch, np.random.default_rng(0))
+    with raises(ActionError, "'gear'", "masked array", "hides 2 of 2"):
+        venv.step({**legal, "gear": np.ma.masked_array([1, 1], [True, True])})
+    venv.step(legal)
 
 
 @pytest.mark.parametrize("number", [MOST, 2**63])

@@ -277,7 +277,7 @@ def test_a_mask_without_a_whole_order_can_not_be_sampled_from() -> None:
             [2, 0, 1],
             (
                 *("env 2", "action 'order'", "actor 0 (Unit 0)", "component 'what'", "kind 'build'"),
-                *("'what' of kind 'build': 1 is", "expected one of 0, 2"),
+                *("'what' of kind 'build': 1", "expected one of 0, 2"),
             ),
         ),
         (
@@ -319,7 +319,7 @@ def test_the_checker_tries_a_barred_choice_of_every_component() -> None:
     for component, facts in (
         ("kind", ("1 ('move')", "expected one of 0 ('wait')")),
         ("where", ("kind 'move'", "0 ('north')", "expected one of 1 ('south')")),
-        ("what", ("kind 'build': 1 is", "expected one of 0, 2")),
+        ("what", ("kind 'build': 1", "expected one of 0, 2")),
     ):
         actions = tried[f"action 'order' with a masked choice of component {component!r}"]
         with raises(ActionError, f"component {component!r}", *facts):

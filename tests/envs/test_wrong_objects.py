@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import traceback
 from enum import Enum
 from typing import Annotated, Any, Literal
 
@@ -90,6 +91,8 @@ def test_a_wrong_value_of_an_object(stop: Stop, facts: tuple[str, ...]) -> None:
         tour(stop)().reset(seed=0)
     assert type(caught.value) is ObservationError
     assert str(caught.value).count("Tour") == 1
+    # The line of the game is among the places: commands show it.
+    assert "_look" in [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
 
 
 def test_a_wrong_value_after_a_step_leaves_an_environment_that_can_be_reset() -> None:

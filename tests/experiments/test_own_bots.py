@@ -13,6 +13,7 @@ Run = Callable[..., tuple[int, str, str]]
 #: A game in which 3 is the right number, and bots.
 GAME = """
 import entitize as ez
+import gymnasium
 import numpy as np
 
 
@@ -51,6 +52,10 @@ def columns(batch, rng):
 
 def broken(batch, rng):
     raise RuntimeError("no idea")
+
+
+def unknown(batch, rng):
+    return gymnasium.make("Nope-v0")
 
 
 class Constant:
@@ -143,6 +148,7 @@ def test_bots_play_games_against_each_other(entitize: Run) -> None:
         ("three_game:six", ["three_game:six", "Say", "6"]),
         ("three_game:columns", ["three_game:columns", "Say", "RaggedArray", "1)"]),
         ("three_game:broken", ["three_game:broken", "no idea", "three_game.py", "broken"]),
+        ("three_game:unknown", ["three_game:unknown", "NameNotFound", "Nope", "three_game.py", "in unknown"]),
     ],
 )
 def test_bots_that_do_not_play_are_named(entitize: Run, bot: str, facts: list[str]) -> None:

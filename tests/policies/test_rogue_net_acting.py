@@ -243,10 +243,11 @@ def test_dropout_acts_with_gradients_in_training_mode_alone(
 
 
 def place(batch, name, actor):
-    """What errors call an actor, given by its place among those of all steps."""
-    offsets = batch.actions[name].actors.offsets
-    step = int(np.searchsorted(offsets, actor, "right")) - 1
-    return f"action {name!r}: step {step}: actors[{actor - offsets[step]}]"
+    """What errors call an actor, given by its place among those of all steps; the only one has no number."""
+    actors = batch.actions[name].actors
+    step = int(np.searchsorted(actors.offsets, actor, "right")) - 1
+    number = f"actors[{actor - actors.offsets[step]}]" if len(actors[step]) > 1 else ""
+    return f"action {name!r}: step {step}: {number}"
 
 
 def test_wrong_input_is_named(setting):
@@ -261,6 +262,11 @@ def test_wrong_input_is_named(setting):
     wrong[forbidden[0]] = forbidden[1]
     with raises(ValueError, place(batch, "move", forbidden[0]), forbidden[1], "not allowed"):
         net.evaluate(batch, {**actions, "move": actions["move"].with_values(wrong)})
+    wrong = actions["mode"].values + 3
+    step = np.flatnonzero(actions["mode"].lengths)[0]
+    with raises(ValueError, f"action 'mode': step {step}: ", wrong[0]) as caught:
+        net.evaluate(batch, {**actions, "mode": actions["mode"].with_values(wrong)})
+    assert "actors" not in str(caught.value)  # the action is global
     wrong = actions["fire"].values.copy()
     wrong[2] = 99
     with raises(ValueError, place(batch, "fire", 2), 99):

@@ -350,7 +350,7 @@ def test_a_game_without_an_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("entitize.trainers.evaluation.episodes.MANY_STEPS", 30)
     venv = ez.vector.ListVectorEnv([partial(Endless, 5), partial(Endless, 40)])
-    with warns(UserWarning, "evaluate", 30, "1 of 2", "first of them 1"):
+    with warns(UserWarning, "evaluate", 30, "env 1"):
         results = evaluate(ez.evaluation.RandomActor(venv.single_action_space), venv, 2)
     assert results.lengths.tolist() == [5, 40]
 

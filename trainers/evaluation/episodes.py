@@ -208,15 +208,17 @@ def _play(
     """Return (return, length, values of `keys`, game) of the first `quota` episodes of each environment."""
     statistics, games = EpisodeStatistics(venv.num_envs), _GameNumbers(venv)
     played: list[list[tuple[float, int, dict[str, Any], int]]] = [[] for _ in quota]
-    missing = int(quota.sum())
-    was_active, ends = np.zeros(venv.num_envs, bool), np.zeros(venv.num_envs, np.int64)
+    left, ends, begun = quota.copy(), *np.zeros((2, venv.num_envs), np.int64)
+    was_active, warned = np.zeros((2, venv.num_envs), bool)
     batch, info = venv.reset(seed=seed)  # first, as it checks the seed
     rng = np.random.default_rng(seed)
-    steps, begun = 0, np.zeros(venv.num_envs, np.int64)  # and the step at which each lane's episode began
-    while missing:
-        if steps and steps % MANY_STEPS == 0:
-            long = np.flatnonzero(steps - begun >= MANY_STEPS)
-            warn_endless("evaluate", [i for i in long if len(played[i]) < quota[i]], venv.num_envs)
+    steps = 0
+    while left.any():
+        if steps % max(1, MANY_STEPS // 100) == 0:
+            late = (steps - begun >= MANY_STEPS) & (left > 0) & ~warned
+            if late.any():
+                warn_endless("evaluate", "episode", f" of env {late.argmax()}")
+            warned |= late
         steps += 1
         acted = policy.act(batch, rng, deterministic)
         active = active_lanes(info)
@@ -227,23 +229,21 @@ def _play(
         for lane, episode_return, length in statistics.record(rewards, terminated | truncated, active):
             ends[lane] += 1
             _check_peers(venv, lane, ends[lane], quota, was_active)
-            if len(played[lane]) < quota[lane]:
+            if left[lane]:
                 values = {key: ended_values(info, key, [lane], venv.num_envs)[0] for key in keys}
                 played[lane].append((episode_return, length, values, int(games.current[lane])))
-                missing -= 1
+                left[lane] -= 1
         games.follow(active, terminated | truncated, active_lanes(info))
     return played
 
 
-def warn_endless(where: str, lanes: Sequence[int], num_envs: int) -> None:
-    """Warn that no episode of these lanes has ended in `MANY_STEPS` steps; not if there is none."""
-    if len(lanes):
-        warnings.warn(
-            f"{where}: no episode has ended in {MANY_STEPS:,} steps of {len(lanes)} of {num_envs}"
-            f" environments, the first of them {lanes[0]}. It plays until they do: end them in the game, or"
-            " by gymnasium.wrappers.TimeLimit",
-            stacklevel=4,
-        )
+def warn_endless(where: str, what: str, whose: str = "") -> None:
+    """Warn that no episode (or game, as `what` says) has ended in `MANY_STEPS` steps."""
+    warnings.warn(
+        f"{where}: no {what}{whose} has ended in {MANY_STEPS:,} steps. It plays until they do: end them in"
+        " the game, or by gymnasium.wrappers.TimeLimit",
+        stacklevel=4,
+    )
 
 
 def _check_peers(

@@ -208,7 +208,7 @@ def _play_pair(
     steps = 0
     while (played < quota).any():
         if steps == MANY_STEPS and not played.any():
-            warn_endless("play_matches", range(venv.num_envs), venv.num_envs)
+            warn_endless("play_matches", "game")
         steps += 1
         moves = players_actions(batch, policies, players, rng, deterministic)
         batch, rewards, terminated, truncated, info = venv.step(join_actions(nothing, moves))

@@ -102,7 +102,7 @@ def _reads_environment(function: str) -> ViewError:
 
 
 def from_config(value: Any) -> Any:
-    """The view that `to_config` wrote; what is no configuration, such as a view, as it is.
+    """Return the view that `to_config` wrote; anything else, such as a view, is returned unchanged.
 
     Raises:
         ViewError: an unknown view or option, or a function that reads another environment.
