@@ -163,6 +163,11 @@ def checked_options(
         raise type(error)(f"{where}: {error}") from None
 
 
+def named_kind(value: object) -> str:
+    """Return a value for an error: "the class Snake" for a class, "a Snake" for an object of it."""
+    return f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
+
+
 def one_of(where: str, value: Any, known: Iterable[Any]) -> None:
     """Check that `value` is one of `known`.
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..envs import ActionMask, EntityActionSpace, EntityBatch, EntitySpace
+from ..envs.errors import named_kind
 from ..ragged import RaggedArray
 
 if TYPE_CHECKING:
@@ -179,10 +180,8 @@ def check_members(name: str, policy: object) -> None:
     """
     members = [member for kind in (ActingPolicy, Policy) for member in (*kind.__annotations__, *vars(kind))]
     if missing := [member for member in members if member[0] != "_" and not hasattr(policy, member)]:
-        got = policy.__name__ if isinstance(policy, type) else f"a {type(policy).__name__}"
-        raise TypeError(
-            f"{name}: expected the members of entitize.Policy, got {got} without {', '.join(missing)}"
-        )
+        got = f"{named_kind(policy)} without {', '.join(missing)}"
+        raise TypeError(f"{name}: expected the members of entitize.Policy, got {got}")
 
 
 def fit_to(policy: Policy, space: EntitySpace) -> None:

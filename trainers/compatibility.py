@@ -8,6 +8,7 @@ import numpy as np
 from torch import nn
 
 from ..envs import EntityVectorEnv, space_schema
+from ..envs.errors import named_kind
 from ..envs.spaces.changes import action_changes
 from ..envs.vector.vector_checks import POLICY_FIRST, check_autoreset, check_fits, check_vector_env
 from ..policies import Policy, check_members
@@ -69,7 +70,9 @@ def check_samples(samples: Samples, policy: Policy) -> None:
         NonFiniteError: a feature is NaN or infinite.
     """
     if not isinstance(samples, Samples):
-        raise TypeError(f"update: samples: expected Samples, as collect returns them, got {_named(samples)}")
+        raise TypeError(
+            f"update: samples: expected Samples, as collect returns them, got {named_kind(samples)}"
+        )
     space = getattr(policy, "reads", policy.observation_space)  # of the batches that it takes
     expected = {name: (len(features),) for name, features in space.entities.items()}
     found = {name: rows.inner_shape for name, rows in samples.observations.entities.items()}
@@ -87,11 +90,6 @@ def check_samples(samples: Samples, policy: Policy) -> None:
     check_batch(samples.observations, None)  # its steps may be of any environments
 
 
-def _named(value: object) -> str:
-    """Return a value for an error: a class by its name, an object by that of its class."""
-    return f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
-
-
 def checked_module(policy: Policy, venv: EntityVectorEnv | RolloutSource) -> nn.Module:
     """`policy` as a module, once it is sure that it fits `venv`.
 
@@ -102,7 +100,7 @@ def checked_module(policy: Policy, venv: EntityVectorEnv | RolloutSource) -> nn.
     """
     if not isinstance(policy, nn.Module):
         hint = POLICY_FIRST if isinstance(policy, EntityVectorEnv) else ""
-        raise TypeError(f"policy: expected an nn.Module, got {_named(policy)}{hint}")
+        raise TypeError(f"policy: expected an nn.Module, got {named_kind(policy)}{hint}")
     check_members("policy", policy)
     if not isinstance(venv, RolloutSource):
         check_vector_env("venv", venv, POLICY_FIRST)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...envs.errors import whole_number
+from ...envs.errors import named_kind, whole_number
 from .agent_names import resolve
 from .conversion import known_view, observer_factory
 from .game import FinalObserver, GameStep, PettingZooGame
@@ -57,10 +57,14 @@ class GamePlayer:
         seed: int | None = None,
     ) -> None:
         if not isinstance(env, pettingzoo_classes()):
-            raise TypeError(f"GamePlayer: env: expected a PettingZoo ParallelEnv or AECEnv, got {_kind(env)}")
+            raise TypeError(
+                f"GamePlayer: env: expected a PettingZoo ParallelEnv or AECEnv, got {named_kind(env)}"
+            )
         if not isinstance(policy, OpponentPolicy):
             hint = ". Use its policy.network" if hasattr(getattr(policy, "policy", None), "network") else ""
-            raise TypeError(f"GamePlayer: policy: expected one with a method act, got {_kind(policy)}{hint}")
+            raise TypeError(
+                f"GamePlayer: policy: expected one with a method act, got {named_kind(policy)}{hint}"
+            )
         if seed is not None:
             seed = whole_number("GamePlayer: seed", seed, 0)
         self._game = _WatchedGame(env)
@@ -96,10 +100,6 @@ class GamePlayer:
         self._game.watch(agent, observation, info or {})
         (action,) = self._player.choose([(self._game, agent)], self._rng)
         return action
-
-
-def _kind(value: object) -> str:
-    return f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
 
 
 class _WatchedGame(PettingZooGame):

@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium
 from gymnasium.vector import AutoresetMode
 
+from ..errors import named_kind
 from ..spaces import EntitySpace
 from .vector_env import EntityVectorEnv
 
@@ -38,8 +39,7 @@ def check_vector_env(where: str, venv: object, order: str = "") -> None:
         hint = order
     elif hasattr(venv, "step_wait"):
         hint = ", which is for algorithms of Stable-Baselines3. Make one: entitize.make_vec"
-    got = f"the class {venv.__name__}" if isinstance(venv, type) else f"a {type(venv).__name__}"
-    raise TypeError(f"{where}: expected an EntityVectorEnv, got {got}{hint}")
+    raise TypeError(f"{where}: expected an EntityVectorEnv, got {named_kind(venv)}{hint}")
 
 
 def check_fits(where: str, policy: Any, venv: EntityVectorEnv) -> None:

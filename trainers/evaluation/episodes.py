@@ -19,6 +19,7 @@ from ...envs import (
     sample_actions,
     validate_actions,
 )
+from ...envs.errors import named_kind
 from ...envs.seeds import EVALUATION_SEED
 from ...envs.vector import PlayFunction
 from ...envs.vector.episode_counts import episode_quota
@@ -142,8 +143,9 @@ def acting_policy(where: str, policy: ActingPolicy | PlayFunction, venv: EntityV
         return _FunctionActor(policy, venv.single_observation_space, where)
     hint = ". Use its attribute network" if hasattr(policy, "network") else ""
     hint = ". Use its policy.network" if hasattr(getattr(policy, "policy", None), "network") else hint
-    got = f"the class {policy.__name__}" if isinstance(policy, type) else f"a {type(policy).__name__}"
-    raise TypeError(f"{where}: expected a policy with a method act, or a function, got {got}{hint}")
+    raise TypeError(
+        f"{where}: expected a policy with a method act, or a function, got {named_kind(policy)}{hint}"
+    )
 
 
 @contextmanager
