@@ -11,9 +11,9 @@ from typing import Any
 import tyro
 
 from ..experiments import UserError, is_microrts, is_procgen, parse
-from ..experiments.errors import user_errors
+from ..experiments.errors import differences, user_errors
 from ..experiments.network_options import EXPERIMENT_NETWORKS
-from ..experiments.queue import EXPERIMENT, RunRecord, read_experiment, read_sound_runs
+from ..experiments.queue import EXPERIMENT, RunRecord, read_experiment, read_sound_runs, run_folder
 from ..experiments.reports import (
     Document,
     MeasuredRun,
@@ -24,7 +24,7 @@ from ..experiments.reports import (
     write_document,
 )
 from ..experiments.reports.ablation_report import ablation_report
-from ..experiments.reports.comparison_report import comparison_report
+from ..experiments.reports.comparison_report import all_settings, comparison_report
 from ..experiments.reports.microrts_report import microrts_report
 from ..experiments.reports.procgen_report import procgen_report
 from ..experiments.reports.run_report import run_report
@@ -37,7 +37,9 @@ KINDS = ("procgen", "microrts", "ablation")
 class ReportArguments:
     """Write a report of runs, finished or not, as HTML, Markdown, PNG and CSV.
 
-    Several run folders are compared: entitize report runs/first runs/second --out runs/comparison
+    Several runs are compared: entitize report runs/first runs/second --out runs/comparison
+
+    Several experiments are reported as one: entitize report runs/seed_0 runs/seed_1 --out runs/both
 
     Example: entitize report runs/procgen
     """
@@ -45,7 +47,8 @@ class ReportArguments:
     directory: tyro.conf.Positional[Path]
     """A run folder, or the folder of an experiment with run folders runs/<case>/<network>/<seed> in it."""
     others: tyro.conf.Positional[tuple[Path, ...]] = ()
-    """Run folders to compare with it. Runs that differ in nothing but the seed count as one variant."""
+    """Run folders to compare with it, where runs that differ in nothing but the seed count as one variant; or
+    experiments, whose runs are added to its runs."""
     out: Path | None = None
     """The folder of the report (default: report in that folder; needed for several)."""
 
@@ -56,10 +59,13 @@ def main(arguments: Sequence[str]) -> None:
     if chosen.others and chosen.out is None:
         raise UserError("the report of several runs has no folder of its own: name it with --out")
     folder = chosen.out or chosen.directory / "report"
-    if chosen.others:
-        write_comparison([chosen.directory, *chosen.others], folder)
-    else:
+    directories = [chosen.directory, *chosen.others]
+    if not chosen.others:
         write_report(chosen.directory, folder)
+    elif any((directory / RUN_CONFIG).is_file() for directory in directories):
+        write_comparison(directories, folder)
+    else:
+        write_experiments(directories, folder)
     print(folder / "report.html")
 
 
@@ -69,11 +75,7 @@ def write_comparison(runs: Sequence[Path], folder: Path) -> Document:
     Raises:
         UserError: a folder is named twice, is no run or can't be read, or a file can't be written.
     """
-    seen: set[Path] = set()
-    for run in runs:
-        if run.resolve() in seen:
-            raise UserError(f"{run} is named twice")
-        seen.add(run.resolve())
+    _check_once(runs)
     records = [read_single_run(run) for run in runs]
     return _written(folder, lambda: comparison_report(records, folder))
 
@@ -92,6 +94,54 @@ def write_report(directory: Path, folder: Path) -> Document:
         return _written(folder, lambda: _run_document(run, folder))
     if (read_experiment(directory) or {}).get("kind") == "search":
         return _search_report(directory, folder)
+    return write_experiments([directory], folder)
+
+
+def write_experiments(directories: Sequence[Path], folder: Path) -> Document:
+    """Write one report of the runs of experiments, seeds of several machines say, into `folder`.
+
+    Runs that can't be read are named in it, and left out.
+
+    Raises:
+        UserError: a folder is named twice or has no runs that can be read, the experiments are not of one
+            kind, two runs have the same name, runs of one network differ in more than the seed, or a file
+            can't be written.
+    """
+    _check_once(directories)
+    experiments = [_read(directory) for directory in directories]
+    first = experiments[0]
+    for other in experiments[1:]:
+        if differing := differences(first.question, other.question, f"in {other.directory}"):
+            raise UserError(f"{first.directory} and {other.directory} can't be one report: {differing}")
+    records = [record for each in experiments for record in each.records]
+    if len(experiments) > 1:
+        _check_seeds(records)
+    records.sort(key=lambda record: (record.case, record.network, record.seed))
+    table = run_table(records)
+    missing = [name for each in experiments for name in _missing_runs(each.asked, directories)]
+    problems = [problem for each in experiments for problem in each.problems]
+
+    def document() -> Document:
+        made = _document(first.question["kind"], table, folder, first.question)
+        notes = [f"Without a run yet: {', '.join(missing)}."] if missing else []
+        notes += [f"Can't be read, and left out: {problem}" for problem in problems]
+        return replace(made, paragraphs=[*made.paragraphs, *notes])
+
+    return _written(folder, document)
+
+
+@dataclass(frozen=True)
+class _Experiment:
+    """An experiment as its folder has it."""
+
+    directory: Path
+    asked: Mapping[str, Any]
+    question: Mapping[str, Any]  # kind; baseline and study, where there are any
+    records: Sequence[RunRecord]
+    problems: Sequence[str]  # of the runs that can't be read
+
+
+def _read(directory: Path) -> _Experiment:
     records, problems = read_sound_runs(directory)
     if problems and not records:
         raise UserError("\n".join(problems))
@@ -101,27 +151,44 @@ def write_report(directory: Path, folder: Path) -> Document:
             " runs/<case>/<network>/<seed>"
         )
     asked = read_experiment(directory) or {}
-    kind = asked.get("kind") or _kind_of(records, directory)
+    question = {name: asked[name] for name in ("kind", "baseline", "study") if asked.get(name)}
+    kind = question.get("kind") or _kind_of(records, directory)
     if kind not in KINDS:
         raise UserError(f"{directory / EXPERIMENT}: kind: expected one of {', '.join(KINDS)}, got {kind!r}")
-    table = run_table(records)
-    missing = _missing_runs(asked, directory)
-
-    def document() -> Document:
-        made = _document(kind, table, folder, asked)
-        notes = [f"Without a run yet: {', '.join(missing)}."] if missing else []
-        notes += [f"Can't be read, and left out: {problem}" for problem in problems]
-        return replace(made, paragraphs=[*made.paragraphs, *notes])
-
-    return _written(folder, document)
+    return _Experiment(directory, asked, {**question, "kind": kind}, records, problems)
 
 
-def _missing_runs(asked: Mapping[str, Any], directory: Path) -> list[str]:
+def _check_once(directories: Sequence[Path]) -> None:
+    seen: set[Path] = set()
+    for directory in directories:
+        if directory.resolve() in seen:
+            raise UserError(f"{directory} is named twice")
+        seen.add(directory.resolve())
+
+
+def _check_seeds(records: Sequence[RunRecord]) -> None:
+    """Check that runs of one case and network are different seeds of the same settings."""
+    seen: dict[str, RunRecord] = {}
+    for record in records:
+        if (same := seen.setdefault(record.name, record)) is not record:
+            raise UserError(f"{same.folder} and {record.folder} are the same run: {record.name}")
+    settings = {name: {**all_settings(record), "ppo.seed": None} for name, record in seen.items()}
+    firsts: dict[tuple[str, str], RunRecord] = {}
+    for record in records:
+        first = firsts.setdefault((record.case, record.network), record)
+        if differing := differences(settings[first.name], settings[record.name], f"in {record.folder}"):
+            raise UserError(f"{first.folder} has other settings than {record.folder}: {differing}")
+
+
+def _missing_runs(asked: Mapping[str, Any], directories: Sequence[Path]) -> list[str]:
     """Return which runs of an experiment have no folder, as "case/network (seed 0, 1)"."""
     missing = []
     for case, network in product(asked.get("cases", ()), asked.get("networks", ())):
-        folder = directory / "runs" / str(case) / str(network)
-        seeds = [str(seed) for seed in asked.get("seeds", ()) if not (folder / str(seed)).exists()]
+        seeds = [
+            str(seed)
+            for seed in asked.get("seeds", ())
+            if not any(run_folder(directory, case, network, seed).exists() for directory in directories)
+        ]
         if seeds:
             missing.append(f"{case}/{network} (seed {', '.join(seeds)})")
     return missing
@@ -155,7 +222,7 @@ def _run_document(run: MeasuredRun, folder: Path) -> Document:
     return run_report(run, folder)
 
 
-def _document(kind: str, table: RunTable, folder: Path, asked: dict[str, Any]) -> Document:
+def _document(kind: str, table: RunTable, folder: Path, asked: Mapping[str, Any]) -> Document:
     if kind == "procgen":
         return procgen_report(table, folder)
     if kind == "microrts":

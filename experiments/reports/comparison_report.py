@@ -30,7 +30,7 @@ def comparison_report(records: Sequence[RunRecord], folder: Path) -> Document:
     Runs of equal settings, the seed apart, are seeds of one variant. The variant of the first run is the one
     that the others are compared with.
     """
-    settings = [_settings(record) for record in records]
+    settings = [all_settings(record) for record in records]
     variants = _variants(records, settings)
     measured = _with_window([measure(record) for record in records])
     runs = {name: [measured[index] for index in indices] for name, indices in variants.items()}
@@ -64,7 +64,7 @@ def _with_window(runs: Sequence[MeasuredRun]) -> list[MeasuredRun]:
     return [replace(run, window=window) for run in runs]
 
 
-def _settings(record: RunRecord) -> dict[str, Any]:
+def all_settings(record: RunRecord) -> dict[str, Any]:
     """Return all settings of a run by dotted name, also those of a network that only Python knows."""
     file = read_yaml(record.folder / RUN_CONFIG)
     network = {name: file[name] for name in _NETWORK if file.get(name) is not None}

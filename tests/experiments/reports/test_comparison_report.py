@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from entitize.cli import write_comparison
+from entitize.cli import write_comparison, write_report
 from entitize.experiments import UserError
 
 from facts import raises
@@ -92,6 +92,7 @@ def test_the_command_and_its_mistakes(tmp_path: Path, entitize: Run) -> None:
         ((first, second), ["--out"]),
         ((first, second, first, "--out", out), [str(first), "twice"]),
         ((first, tmp_path, "--out", out), [str(tmp_path), "config.yaml"]),
+        ((tmp_path, tmp_path / ".", "--out", out), [str(tmp_path), "twice"]),
         ((), ["PATH"]),
     ):
         code, _, error = entitize("report", *wrong)
@@ -106,3 +107,41 @@ def test_runs_without_an_episode_have_no_curve(tmp_path: Path) -> None:
     assert not list((tmp_path / "report").glob("*.png"))
     with raises(UserError, tmp_path / "first", "twice"):
         write_comparison([runs[0], runs[0]], tmp_path / "report")
+
+
+def write_experiment(directory: Path, seeds: list[int], **asked: object) -> Path:
+    """Write an ablation in Count whose returns are those of the seeds."""
+    for name in ("none", "narrow"):
+        for seed in seeds:
+            run = directory / "runs" / "count" / name / str(seed)
+            write_run(run, seed, seed=seed, d_model=16 if name == "narrow" else 32)
+    written = {"kind": "ablation", "study": "width", "baseline": "none", "cases": ["count"]}
+    written |= {"networks": ["none", "narrow"], "seeds": seeds, **asked}
+    (directory / "experiment.yaml").write_text(yaml.safe_dump(written))
+    return directory
+
+
+def test_seeds_of_several_experiments_are_one_report(tmp_path: Path, entitize: Run) -> None:
+    parts = [write_experiment(tmp_path / name, seeds) for name, seeds in (("a", [2]), ("b", [0, 1]))]
+    assert entitize("report", *parts, "--out", tmp_path / "both")[0] == 0
+    write_report(write_experiment(tmp_path / "whole", [0, 1, 2]), tmp_path / "one")
+    assert rows(tmp_path / "both", "variants") == rows(tmp_path / "one", "variants")
+    assert (tmp_path / "both/report.md").read_text() == (tmp_path / "one/report.md").read_text()
+
+
+def test_experiments_that_cannot_be_one_report(tmp_path: Path, entitize: Run) -> None:
+    first = write_experiment(tmp_path / "first", [0])
+    other_study = write_experiment(tmp_path / "other_study", [1], study="depth")
+    wider = write_experiment(tmp_path / "wider", [1])
+    config = wider / "runs/count/narrow/1/config.yaml"
+    config.write_text(config.read_text().replace("d_model: 16", "d_model: 64"))
+    again = write_experiment(tmp_path / "again", [0])
+    for other, words in (
+        (other_study, ["study", "'width'", "'depth'"]),
+        (wider, ["runs/count/narrow/1", "net.d_model", "16", "64"]),
+        (again, [str(first), str(again), "count/narrow/0"]),
+        (tmp_path, [str(tmp_path), "runs/<case>/<network>/<seed>"]),
+    ):
+        code, _, error = entitize("report", first, other, "--out", tmp_path / "report")
+        assert code == 2 and all(word in error for word in words), error
+    assert not (tmp_path / "report").exists()
