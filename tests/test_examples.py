@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -15,6 +16,8 @@ import entitize as ez
 import numpy as np
 import pytest
 from entitize.adapters.microrts import find_map
+
+from websocket_games import free_address
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 EXAMPLES = CHECKOUT / "examples"
@@ -53,6 +56,24 @@ def test_the_couriers_are_trained_watched_and_put_into_a_loop(tmp_path: Path) ->
 def test_the_other_programs_run(program: str, package: str, tmp_path: Path) -> None:
     pytest.importorskip(package)
     assert "trained" in run(str(EXAMPLES / program), "--steps", 1024, cwd=tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("javac") is None, reason="needs a JDK")
+def test_a_game_in_java_is_trained(tmp_path: Path) -> None:
+    address = free_address()
+    command = [sys.executable, "-m", "entitize", "train", "--listen", address, "--env.num-envs", "1"]
+    command += ["--ppo.total-timesteps", "2000", "--run", str(tmp_path / "chase")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as trainer:
+        assert trainer.stderr is not None and address in trainer.stderr.readline()
+        game = subprocess.run(
+            ["java", str(EXAMPLES / "Chase.java"), f"ws://{address}"], capture_output=True, text=True
+        )
+        errors = trainer.communicate()[1]
+    assert trainer.returncode == 0, errors
+    assert game.returncode == 0 and game.stderr == ""
+    games, *scores = map(float, re.findall(r"\d+(?:\.\d+)?", game.stdout))
+    assert games > 2000 / 30 and all(0 <= score <= 5 for score in scores)
+    assert list((tmp_path / "chase" / "checkpoints").iterdir())
 
 
 @pytest.mark.parametrize("more", [(), ("--drawn", "--expert-bots", "coacAI")])
