@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import stat
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ def sync_folder(path: Path) -> None:
 
 def replace_file(path: Path, content: bytes) -> None:
     """Give `path` new content in one step; where that fails, it keeps its own."""
-    temporary = path.with_name(f".{path.name}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
     try:
         write_synced(temporary, content)
         temporary.replace(path)

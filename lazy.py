@@ -52,6 +52,7 @@ _EXTRAS_OF_NAMES = {
     "entitize.load_agent": "runtime",
     "entitize.runtime": "runtime",
     "entitize.sb3": "sb3",
+    "entitize serve": "runtime,serve",
     "entitize.trainers.distributed.RayRollouts": "ray",
 }
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +47,7 @@ class ServeArguments:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Parse and run the command, until Ctrl-C."""
+    """Parse and run the command, until Ctrl-C or SIGTERM, which close the connections of the games."""
     chosen = parse(ServeArguments, "serve", arguments)
     if chosen.token is not None:
         os.environ[TOKEN] = chosen.token
@@ -55,6 +57,7 @@ def main(arguments: Sequence[str]) -> None:
         venv = ListeningVectorEnv(
             chosen.listen, chosen.games, agent.observation_space, max_wait=0.005, limits=limits
         )
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     with venv:
         line = f"{chosen.run} decides on ws://{venv.address}"
         say(Console(), line)

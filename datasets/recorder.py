@@ -19,13 +19,10 @@ from ..envs.vector.episode_counts import count_step, episode_quota
 from ..envs.vector.infos import step_infos
 from ..envs.vector.vector_checks import check_autoreset, check_fits, check_vector_env
 from ..envs.vector.vector_spec import VectorSpec
-from ..envs.vector.wrapper import EntityVectorWrapper
+from ..envs.vector.wrapper import EntityVectorWrapper, uncounted
 from ..ragged import RaggedArray
 from .steps import Steps
 from .writer import LANE_GAMES, DatasetWriter
-
-#: Methods of environments that change with the policy (`trainers.EvolvingVectorEnv`).
-_OF_TRAINING = ("get_training_state", "set_training_state", "training_metrics")
 
 #: Of the metadata: true where the recorded actions are a teacher's.
 IS_TAUGHT = "taught"
@@ -72,9 +69,6 @@ class Recorder(EntityVectorWrapper):
         _check_free(metadata, {"num_envs", LANE_GAMES, IS_TAUGHT})
         super().__init__(venv)
         self.vector_spec = venv.vector_spec
-        for name in _OF_TRAINING:
-            if hasattr(venv, name):
-                setattr(self, name, getattr(venv, name))
         facts = {"num_envs": venv.num_envs, **(metadata or {})}
         if venv.lane_games is not None:
             facts[LANE_GAMES] = np.asarray(venv.lane_games).tolist()
@@ -231,28 +225,29 @@ def record(
     plain_seed = int(seed) if isinstance(seed, np.integer) else seed  # as JSON holds it
     facts = {"seed": plain_seed, "deterministic": bool(deterministic), **(metadata or {})}
     recorder = Recorder(venv, path, facts, teacher=_teaching(teacher, venv, seed))
-    try:
-        for module in training:
-            module.eval()
-        batch, info = recorder.reset(seed=seed)
-        lengths, step = np.zeros(venv.num_envs, np.int64), 0
-        if quota is not None:
-            recorder.recorded = quota > 0
-        while recorder.recorded.any() if steps is None else step < steps:
-            active = ~inactive_lanes(info, venv.num_envs)
-            batch, _, terminated, truncated, info = recorder.step(act(batch, rng))
-            step += 1
+    with uncounted(venv):
+        try:
+            for module in training:
+                module.eval()
+            batch, info = recorder.reset(seed=seed)
+            lengths, step = np.zeros(venv.num_envs, np.int64), 0
             if quota is not None:
-                ended, _ = count_step(lengths, terminated | truncated, active)
-                quota[ended] -= 1
                 recorder.recorded = quota > 0
-    except BaseException:
-        recorder.writer.discard_empty()  # the same call may follow
-        raise
-    finally:
-        for module in training:
-            module.train()
-        recorder.writer.close()
+            while recorder.recorded.any() if steps is None else step < steps:
+                active = ~inactive_lanes(info, venv.num_envs)
+                batch, _, terminated, truncated, info = recorder.step(act(batch, rng))
+                step += 1
+                if quota is not None:
+                    ended, _ = count_step(lengths, terminated | truncated, active)
+                    quota[ended] -= 1
+                    recorder.recorded = quota > 0
+        except BaseException:
+            recorder.writer.discard_empty()  # the same call may follow
+            raise
+        finally:
+            for module in training:
+                module.train()
+            recorder.writer.close()
     return recorder.writer.path
 
 

@@ -71,5 +71,8 @@ class MultiAgentEnv(ABC):
         """A frame, in the mode of `render_mode`."""
         raise no_render_mode(type(self).__name__)
 
+    def set_progress(self, fraction: float) -> None:  # noqa: B027 - see `EntityEnv.set_progress`
+        """Receive the fraction of training that is done; does nothing here."""
+
     def close(self) -> None:  # noqa: B027 - most games hold nothing
         """Release what the game holds; may be called twice."""

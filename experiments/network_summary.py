@@ -32,7 +32,9 @@ def describe_run(run: Path, env: str | None) -> tuple[str, EntitySpace, str]:
         return title, policy.observation_space, _summary(policy)
     with make_whole_games(with_lanes(config.env, 8), config.env) as venv:
         policy = load_network(run, venv.single_observation_space)
-        summary = _summary(policy, mean_entities(venv))
+        known = policy.observation_space.entities  # the game may have got others since the training
+        counts = {name: count for name, count in mean_entities(venv).items() if name in known}
+        summary = _summary(policy, counts)
         return f"{run}: {config.env.id}", policy.observation_space, summary
 
 

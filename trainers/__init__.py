@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from ..lazy import attach
 
 if TYPE_CHECKING:
+    from ..envs.vector.saved_state import EvolvingVectorEnv as EvolvingVectorEnv
+    from ..envs.vector.saved_state import StatefulVectorEnv as StatefulVectorEnv
     from ..policies.loading import load_policy as load_policy
     from .advantages import explained_variance as explained_variance
     from .advantages import generalized_advantages as generalized_advantages
@@ -50,8 +52,6 @@ if TYPE_CHECKING:
     from .runs.run_origin import read_origin as read_origin
     from .runs.tracking import Tracker as Tracker
     from .runs.tracking import TrackerName as TrackerName
-    from .runs.trainer_state import EvolvingVectorEnv as EvolvingVectorEnv
-    from .runs.trainer_state import StatefulVectorEnv as StatefulVectorEnv
     from .schedule import annealed as annealed
     from .schedule import is_due as is_due
     from .schedule import thread_count as thread_count

@@ -11,13 +11,13 @@ from ..envs import EntityVectorEnv, space_schema
 from ..envs.errors import named_kind
 from ..envs.spaces.changes import action_changes
 from ..envs.vector.vector_checks import POLICY_FIRST, check_autoreset, check_fits, check_vector_env
+from ..envs.vector.wrapper import evolving_layer
 from ..policies import Policy, check_members
 from .config import PPOConfig
 from .ranks import Ranks
 from .rollout import Samples
 from .rollout_source import RolloutSource
 from .runs.guard import check_batch
-from .runs.trainer_state import EvolvingVectorEnv
 
 
 def checked_config(config: PPOConfig | None) -> PPOConfig:
@@ -48,7 +48,7 @@ def checked_ranks(
             f"{type(venv).__name__}: expected one process that learns, got {ranks.size} ranks. Start it"
             " without torchrun"
         )
-    if isinstance(venv, EvolvingVectorEnv):
+    if evolving_layer(venv) is not None:
         raise ValueError(
             f"{type(venv).__name__}: expected one process, got {ranks.size}. Its opponents are not shared"
         )
@@ -104,7 +104,7 @@ def checked_module(policy: Policy, venv: EntityVectorEnv | RolloutSource) -> nn.
     check_members("policy", policy)
     if not isinstance(venv, RolloutSource):
         check_vector_env("venv", venv, POLICY_FIRST)
-    learner = getattr(getattr(venv, "pool", None), "learner", policy)
+    learner = getattr(getattr(evolving_layer(venv), "pool", None), "learner", policy)
     if learner is not policy:
         raise ValueError(
             "policy: expected the learner of the environments' pool, whose snapshots are its opponents, got"

@@ -2,8 +2,6 @@
 
 `docs/ppo.md` explains how losses of many actors combine and when the normalization statistics change, and
 `docs/runs.md` what a resumed run repeats.
-
-Shape alphabet: T steps, E environments.
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ from numpy.typing import NDArray
 
 from ..envs import EntityVectorEnv
 from ..envs.errors import positive_number, whole_number
+from ..envs.vector.wrapper import evolving_layer
 from ..policies import Policy, frozen_weights
 from ..policies.engines.graphs import matrix_precision
 from ..ragged import get_num_threads, keep_freed_memory
@@ -42,7 +41,7 @@ from .runs.run_origin import note_origin
 from .runs.run_start import as_run_folder, open_run
 from .runs.saved_optimizer import OwnsOptimizer
 from .runs.tracking import Tracker, TrackerName
-from .runs.trainer_state import EvolvingVectorEnv, capture, derived_seed, restore
+from .runs.trainer_state import capture, derived_seed, restore
 from .schedule import annealed, is_due, thread_count
 from .starting_policy import StartingPolicy, policy_parameters
 from .stopping import ending_on_signals
@@ -241,8 +240,8 @@ class PPO(OwnsOptimizer):
             metrics = self.update()
         seconds = self.ranks.from_first(time.perf_counter() - began)
         self.elapsed_seconds += seconds
-        if isinstance(self.venv, EvolvingVectorEnv | RolloutSource):
-            metrics.update(self.venv.training_metrics())
+        source = self.venv if isinstance(self.venv, RolloutSource) else evolving_layer(self.venv)
+        metrics |= {} if source is None else source.training_metrics()
         metrics |= {"charts/SPS": self._num_samples / seconds, "time/elapsed": self.elapsed_seconds}
         metrics |= {f"time/{name}": total - before.get(name, 0.0) for name, total in self.clock.wall.items()}
         return metrics

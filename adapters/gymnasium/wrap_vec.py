@@ -18,6 +18,7 @@ from ...envs import ActionError, EntityBatch, EntityVectorEnv, ObservationError
 from ...envs.returned import env_name, lane_flags
 from ...envs.seeds import Seeds, lane_seeds
 from ...envs.vector.infos import FINAL, is_lane_mask, lane_values, merge_infos
+from ...envs.vector.list_vector import pass_progress
 from ...envs.vector.vector_env import GivenActions, StepResult
 from ...ragged import RaggedArray
 from .dict_observations import check_shared_memory, checked_dicts, explain_workers, given_env, read_as_dicts
@@ -198,6 +199,11 @@ class WrappedVectorEnv(EntityVectorEnv):
         if "info" in self._translation.sources:
             sources["info"] = [_lane_info(info, lane, self.num_envs) for lane in lanes]
         return sources
+
+    def set_progress(self, fraction: float) -> None:
+        """Pass the progress of training on to the environments that have a method `set_progress`."""
+        for env in getattr(self.venv.unwrapped, "envs", ()):  # none in worker processes of Gymnasium
+            pass_progress(env, fraction)
 
     def _render(self) -> tuple[Any, ...] | None:
         return self.venv.render()

@@ -100,6 +100,14 @@ class PettingZooGame(ABC):
         self.agents, self.acting, self._ended = [], (), set()
         self._begin(seed, options)
 
+    def set_progress(self, fraction: float) -> None:
+        """Call the method `set_progress` of the environment, or of what it wraps, if there is one."""
+        self.doing = "set_progress"
+        for layer in (self.env, self.env.unwrapped):
+            if hasattr(layer, "set_progress"):
+                layer.set_progress(fraction)
+                return
+
     @abstractmethod
     def _begin(self, seed: int | None, options: dict[str, Any] | None) -> None: ...
 

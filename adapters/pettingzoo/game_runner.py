@@ -140,6 +140,12 @@ class GameRunner:
     def _awaits_opponents(self, game: PettingZooGame) -> bool:
         return not self.is_over(game) and self._learning.isdisjoint(game.acting)
 
+    def set_progress(self, fraction: float) -> None:
+        """Pass the progress of training on to the games that have a method `set_progress`."""
+        for game in self.games:
+            with self.guard(game):
+                game.set_progress(fraction)
+
     def render(self) -> list[Any]:
         """Return a frame of each game."""
         return [game.env.render() for game in self.games]

@@ -182,6 +182,10 @@ class GameLanes(EntityVectorEnv):
         }
         return {lane: info for lane, info in infos.items() if info}
 
+    def set_progress(self, fraction: float) -> None:
+        """Pass the progress of training on to the games that have a method `set_progress`."""
+        self._runner.set_progress(fraction)
+
     def _render(self) -> tuple[Any, ...]:
         """Return one frame per lane: that of its game."""
         frames = self._runner.render()

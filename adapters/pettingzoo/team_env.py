@@ -85,6 +85,10 @@ class TeamEnv(EntityEnv):
         self._check_open()
         return super().step(action)
 
+    def set_progress(self, fraction: float) -> None:
+        """Pass the progress of training on to the game, if it has a method `set_progress`."""
+        self._runner.set_progress(fraction)
+
     def _reset(self, options: dict[str, Any]) -> Observation:
         self._runner.reset(self._seed, options or None)
         return self._observation({})

@@ -111,9 +111,9 @@ def check_fields(message: Mapping[str, Any]) -> None:
         ProtocolError: it has.
     """
     kind = message["type"]
-    unknown = sorted(set(message) - {"type", *_FIELDS[kind]})
-    if unknown:
-        raise ProtocolError(f"{kind}: expected {', '.join(_FIELDS[kind])}, got {short(unknown[0])}")
+    extra = sorted(set(message) - {"type", *_FIELDS[kind]})
+    if extra:
+        raise ProtocolError(f"{kind}: {unknown('field', extra[0], _FIELDS[kind])}")
 
 
 def check_hello(message: Mapping[str, Any]) -> None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from .native import NativeVectorEnv as NativeVectorEnv
     from .native_env import NativeEnv as NativeEnv
     from .process_vector import ProcessVectorEnv as ProcessVectorEnv
+    from .saved_state import EvolvingVectorEnv as EvolvingVectorEnv
+    from .saved_state import StatefulVectorEnv as StatefulVectorEnv
     from .sharded_vector import ShardedVectorEnv as ShardedVectorEnv
     from .vector_env import Actions as Actions
     from .vector_env import EntityVectorEnv as EntityVectorEnv

@@ -121,7 +121,7 @@ class ListVectorEnv(EntityVectorEnv):
                 result = step_values(f"{type(env).__name__}.step", env.step(action))
                 observation, rewards[lane], terminated[lane], truncated[lane], info = result
                 if terminated[lane] or truncated[lane]:
-                    finals.append(observation)
+                    finals.append(copied(observation))  # the reset may write into the same arrays
                     final_infos[lane] = copied(info)
                     observation, info = env.reset()
                     self._check_same_space(lane)
@@ -144,11 +144,10 @@ class ListVectorEnv(EntityVectorEnv):
         """Pass the progress of training on to the environments that have a method `set_progress`."""
         self._check_open()
         for lane, env in enumerate(self.envs):
-            if env.has_wrapper_attr("set_progress"):
-                try:
-                    env.get_wrapper_attr("set_progress")(fraction)
-                except Exception as error:
-                    raise self._failure(lane, "set_progress", error) from error
+            try:
+                pass_progress(env, fraction)
+            except Exception as error:
+                raise self._failure(lane, "set_progress", error) from error
 
     def _render(self) -> tuple[Any, ...]:
         return tuple(env.render() for env in self.envs)
@@ -194,3 +193,9 @@ def lanes_info(infos: Infos, final_infos: Infos, num_envs: int) -> dict[str, Any
         info["_final_obs"] = lane_mask(final_infos, num_envs)
         info["_final_info"] = info["_final_obs"].copy()
     return info
+
+
+def pass_progress(env: gymnasium.Env[Any, Any], fraction: float) -> None:
+    """Call the method `set_progress` of an environment, or of what it wraps, if there is one."""
+    if env.has_wrapper_attr("set_progress"):
+        env.get_wrapper_attr("set_progress")(fraction)

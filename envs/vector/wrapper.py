@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ..seeds import Seeds
+from .saved_state import EvolvingVectorEnv
 from .vector_env import EntityVectorEnv
 
 
@@ -55,3 +57,16 @@ class EntityVectorWrapper(EntityVectorEnv):
 
     def close_extras(self, **kwargs: Any) -> None:
         self.venv.close(**kwargs)
+
+
+def evolving_layer(venv: Any) -> EvolvingVectorEnv | None:
+    """Return the `EvolvingVectorEnv` that `venv` is, or that it wraps; None: there is none."""
+    while isinstance(venv, EntityVectorWrapper) and not isinstance(venv, EvolvingVectorEnv):
+        venv = venv.venv
+    return venv if isinstance(venv, EvolvingVectorEnv) else None
+
+
+def uncounted(venv: EntityVectorEnv) -> AbstractContextManager[None]:
+    """Let the steps of `venv` count in no pool of opponents meanwhile (`PastSelfPlay.uncounted`)."""
+    counted: AbstractContextManager[None] = getattr(evolving_layer(venv), "uncounted", nullcontext)()
+    return counted

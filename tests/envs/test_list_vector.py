@@ -281,6 +281,34 @@ def test_it_is_a_gymnasium_vector_environment() -> None:
     assert envs.closed
 
 
+class Reused(gymnasium.Env[Any, Any]):
+    """Writes every observation into the same array."""
+
+    action_space = ez.EntityActionSpace({"go": ez.GlobalCategorical(["on"])})
+    observation_space = ez.EntitySpace({"Clock": ["time"]}, action_space)
+
+    def __init__(self) -> None:
+        self.clock = np.zeros((1, 1), np.float32)
+        self.shown = {"entities": {"Clock": self.clock}, "actions": {"go": {"mask": np.ones((1, 1), bool)}}}
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+        self.clock[:] = 0
+        return self.shown, {}
+
+    def step(self, action: Any) -> Any:
+        self.clock += 1
+        return self.shown, 0.0, self.clock[0, 0] == 2, False, {}
+
+
+def test_last_observations_are_kept_from_a_reset_that_writes_into_their_arrays() -> None:
+    venv = ez.vector.ListVectorEnv([Reused, Reused])
+    batch, _ = venv.reset()
+    for _ in range(2):
+        batch, _, terminated, _, info = venv.step(venv.action_space.sample(mask=batch))
+    assert terminated.all() and (batch.entities["Clock"].values == 0).all()
+    assert (info["final_obs"].entities["Clock"].values == 2).all()
+
+
 def test_rendering_needs_a_render_mode() -> None:
     with raises(ValueError, "ListVectorEnv", "render_mode"):
         ez.vector.ListVectorEnv([Counter]).render()

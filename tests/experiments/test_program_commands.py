@@ -235,9 +235,9 @@ def test_a_trainer_whose_games_have_left_saves_what_it_has_learned(
     assert step_of(checkpoint_paths(run / "checkpoints")[-1]) == 16
 
 
-@pytest.mark.parametrize("flags", [[], ["--deterministic"]])
+@pytest.mark.parametrize(("flags", "number"), [([], signal.SIGINT), (["--deterministic"], signal.SIGTERM)])
 def test_a_served_agent_decides_as_in_python_until_it_is_interrupted(
-    tmp_path: Path, flags: list[str]
+    tmp_path: Path, flags: list[str], number: signal.Signals
 ) -> None:
     folder = ez.save_policy(ez.RogueNet(SPACE, SPACE.actions, d_model=8, n_layer=1), tmp_path / "policy")
     options = ["--listen", "127.0.0.1:0", "--token", "secret", "--seed", "3", *flags]
@@ -250,10 +250,13 @@ def test_a_served_agent_decides_as_in_python_until_it_is_interrupted(
         with client.Agent.connect(url, websocket_games.SPACES, token="secret") as served:
             actions = {"move": {"actors": [0]}}
             chosen = [served.act(step, actions, score=0)["move"]["labels"][0] for step in steps]
-        server.send_signal(signal.SIGINT)
+            server.send_signal(number)
+            with pytest.raises(ConnectionClosed, match="1001"):
+                served.act(steps[0], actions, score=0)
         _, errors = server.communicate(timeout=PATIENCE)
     refusal, *last = errors.splitlines()
-    assert server.returncode == 130 and last == ["entitize: interrupted"]
+    told = ["entitize: interrupted"] if number == signal.SIGINT else []
+    assert (server.returncode, last) == (128 + number, told)
     assert re.search(mentions("token", "str"), refusal) and "another" not in refusal
     agent = ez.load_agent(folder, seed=3)
     mask = {"move": CategoricalMask(["cat"])}

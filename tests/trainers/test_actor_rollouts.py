@@ -153,7 +153,8 @@ class Failing:
 
             venv.step = spoiled  # type: ignore[method-assign]
         if self.where == "opponents":
-            venv.get_training_state = dict  # type: ignore[attr-defined]
+            for name in ("get_training_state", "set_training_state", "training_metrics"):
+                setattr(venv, name, dict)
         return venv
 
 

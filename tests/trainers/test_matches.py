@@ -164,6 +164,66 @@ def test_equal_players_of_a_game_of_many_have_equal_scores(games: Any, games_per
     assert score.low < 0.5 < score.high
 
 
+class Table(ez.EntityGame):
+    """The first player who bids "high" wins; some of four seats are taken."""
+
+    told = False  # outcomes in infos
+
+    def __init__(self, sizes: tuple[int, ...] = (2, 3, 4), is_shuffled: bool = True) -> None:
+        self.possible_agents = ["a", "b", "c", "d"]
+        self.sizes, self.is_shuffled = sizes, is_shuffled
+        actions = ez.EntityActionSpace({"bid": ez.GlobalCategorical(["low", "high"])})
+        self.spaces = ez.EntitySpace({"Me": ["x"]}, actions), actions
+
+    def _views(self) -> Any:
+        mask = {"bid": ez.actions.GlobalCategoricalMask()}
+        return {agent: ez.Observation({"Me": [[1.0]]}, actions=mask) for agent in self.taken}
+
+    def _reset(self, options: Any) -> Any:
+        size = self.np_random.choice(self.sizes)
+        seats = self.np_random.permutation(4)[:size] if self.is_shuffled else range(size)
+        self.taken = [self.possible_agents[seat] for seat in sorted(seats)]
+        return self._views()
+
+    def _step(self, actions: Any) -> Any:
+        high = [agent for agent in self.taken if actions[agent]["bid"].label == "high"]
+        winner = high[0] if high else self.taken[0]
+        infos = {agent: {"outcome": "win" if agent == winner else "loss"} for agent in self.taken}
+        rewards = {agent: 1.0 if agent == winner else -1 / (len(self.taken) - 1) for agent in self.taken}
+        return self._views(), rewards, True, False, infos if self.told else {}
+
+
+def bids(choice: int) -> Any:
+    return lambda batch, rng: {"bid": np.full(batch.actions["bid"].actors.num_items, choice, np.int64)}
+
+
+@pytest.mark.parametrize("told", [False, True])
+@pytest.mark.parametrize("is_shuffled", [False, True])
+def test_seats_that_are_free_play_no_part_in_a_match(
+    told: bool, is_shuffled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Table, "told", told)
+    with ez.make_vec(Table, num_envs=3, is_shuffled=is_shuffled) as venv:
+        results = play_matches({"high": bids(1), "low": bids(0)}, venv, 60)
+    assert (results.wins[0, 1], results.games[0, 1]) == (60, 60)
+
+
+def test_the_learner_plays_in_every_game_whichever_seats_are_taken() -> None:
+    with ez.make_vec(Table, num_envs=4, sizes=(2,)) as inner:
+        policy = ez.RogueNet(inner.single_observation_space, inner.single_action_space, d_model=4, n_layer=1)
+        pool = ez.self_play.OpponentPool(policy)
+        pool.add(0)
+        venv = ez.self_play.past_self_play(inner, pool, latest_share=0)
+        batch, _ = venv.reset(seed=0)
+        venv.action_space.seed(0)
+        for _ in range(100):
+            assert (batch.actions["bid"].actors.lengths.reshape(4, 4).sum(1) == 1).all()
+            batch, *_ = venv.step(venv.action_space.sample(mask=batch))
+        past = pool.past[0]
+        assert past.games == past.wins + past.losses == 400
+        assert 150 < past.wins < 250, "the first of two wins where both bid alike"
+
+
 def test_the_stronger_wins_a_game_in_turns() -> None:
     pettingzoo = pytest.importorskip("pettingzoo")
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import entitize as ez
+import gymnasium
 import numpy as np
 import pytest
 import torch
@@ -164,6 +166,17 @@ def test_an_optimizer_that_is_assigned_again_is_annealed_once() -> None:
     np.testing.assert_allclose(rates[1], rates[0])
 
 
+def test_an_optimizer_that_is_assigned_to_another_trainer_keeps_its_learning_rate() -> None:
+    first = trainer(replace(CONFIG, learning_rate=0.01))
+    optimizer = first.optimizer = torch.optim.SGD(first.policy.parameters(), lr=0.004)
+    second = PPO(first.policy, first.venv, replace(CONFIG, learning_rate=0.001))
+    optimizer.param_groups[0]["lr"] = 0.002
+    second.optimizer = optimizer
+    second.collect()
+    second.update()
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(0.002)
+
+
 def test_a_schedule_in_a_callback_goes_on_in_a_resumed_run(tmp_path: Path) -> None:
     def halve(ppo: PPO, metrics: dict[str, float]) -> None:
         for group in ppo.optimizer.param_groups:
@@ -282,6 +295,62 @@ def test_progress_reaches_the_environments_of_an_author(num_workers: int) -> Non
         assert seen == [1, 2, 3]
         with raises(ez.errors.WorkerError, "Growing", "too large"):
             venv.set_progress(1.0)
+
+
+class GrowingBox(gymnasium.Env[Any, Any]):
+    """Not of this library."""
+
+    observation_space = gymnasium.spaces.Box(0, 1, (1,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+    fraction = 0.0
+
+    def set_progress(self, fraction: float) -> None:
+        self.fraction = fraction
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+        return np.full(1, self.fraction, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        return np.full(1, self.fraction, np.float32), 0.0, False, False, {}
+
+
+class GrowingGame(ez.EntityGame):
+    def __init__(self) -> None:
+        self.possible_agents, self.fraction = ["a", "b"], 0.0
+        actions = ez.EntityActionSpace({"go": ez.GlobalCategorical(["on"])})
+        self.spaces = ez.EntitySpace({"Me": ["x"]}, actions), actions
+
+    def set_progress(self, fraction: float) -> None:
+        self.fraction = fraction
+
+    def _reset(self, options: Any) -> Any:
+        mask = {"go": ez.actions.GlobalCategoricalMask()}
+        return {a: ez.Observation({"Me": [[self.fraction]]}, actions=mask) for a in self.possible_agents}
+
+    def _step(self, actions: Any) -> Any:
+        return self._reset({}), dict.fromkeys(self.possible_agents, 0.0), False, False, {}
+
+
+def in_turns() -> Any:
+    return ez.to_pettingzoo(GrowingGame(), api="aec")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        partial(ez.make_vec, GrowingBox, num_envs=2),
+        partial(ez.make_vec, GrowingBox, num_envs=2, num_workers=1),
+        partial(ez.make_vec, GrowingGame, num_envs=2),
+        partial(ez.from_pettingzoo, in_turns, num_envs=2),
+    ],
+)
+def test_progress_reaches_environments_and_games_of_every_kind(make: Callable[[], Any]) -> None:
+    with make() as venv:
+        venv.reset(seed=0)
+        venv.set_progress(0.75)
+        batch, _ = venv.reset(seed=0)
+        (features,) = batch.entities.values()
+        assert len(features.values) and (features.values[:, 0] == 0.75).all()
 
 
 class Counting(ez.vector.EntityVectorWrapper):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -184,8 +185,9 @@ def test_where_the_learner_plays_all_games_nothing_is_different(duels: Any, toy_
 
 def test_another_policy_than_the_learner_of_the_pool_is_not_trained(duels: Any, toy_policy: Any) -> None:
     venv = past_self_play(duels(4), OpponentPool(toy_policy()))
-    with raises(ValueError, "policy", "pool.learner"):
-        PPO(toy_policy(), venv, CONFIG)
+    for wrapped in (venv, ez.vector.EntityVectorWrapper(venv)):
+        with raises(ValueError, "policy", "pool.learner"):
+            PPO(toy_policy(), wrapped, CONFIG)
     assert PPO(venv.pool.learner, venv, CONFIG).train(8)
 
 
@@ -194,8 +196,9 @@ def test_games_are_drawn_as_often_as_they_should_be(duels: Any, toy_policy: Any)
     venv = past_self_play(duels(8), pool, latest_share=0.3)
     assignment, rng = venv.assignment, np.random.default_rng(1)
     drawn: Counter[tuple[int, ...]] = Counter()
+    batch, _ = venv.reset(seed=0)
     for _ in range(1500):
-        assignment.draw_all(rng)
+        assignment.draw_all(batch, np.zeros(8, bool), rng)
         drawn.update(map(tuple, assignment.players.reshape(-1, 2).tolist()))
     total = sum(drawn.values())
     assert total == 6000 and len(drawn) == 7
@@ -221,7 +224,9 @@ def test_another_training_with_the_same_pool_continues_its_steps(duels: Any, toy
     assert len([step for step in steps if step is not None and step > 100]) >= 2
 
 
-def test_an_evaluation_leaves_steps_and_results_as_they_are(duels: Any, toy_policy: Any) -> None:
+def test_an_evaluation_leaves_steps_and_results_as_they_are(
+    duels: Any, toy_policy: Any, tmp_path: Path
+) -> None:
     policy = toy_policy()
     venv = past_self_play(duels(6), pool_of(policy, 2), latest_share=0)
     venv.set_progress(0.0)
@@ -232,6 +237,10 @@ def test_an_evaluation_leaves_steps_and_results_as_they_are(duels: Any, toy_poli
     steps, results = venv.steps, [member.results() for member in venv.pool.members]
     assert steps > 0 and sum(member.games for member in venv.pool.members) > 0
     ez.evaluate(toy_policy(), venv, episodes=12)
+    ez.datasets.record(venv, toy_policy(), tmp_path / "a", episodes=12)
+    recorder = ez.datasets.Recorder(venv, tmp_path / "b")
+    ez.evaluate(toy_policy(), recorder, episodes=12)
+    recorder.writer.close()
     assert (venv.steps, [member.results() for member in venv.pool.members]) == (steps, results)
     batch, _ = venv.reset(seed=2)
     for _ in range(9):
@@ -426,11 +435,11 @@ def test_a_game_in_turns_is_trained_against_past_selves() -> None:
 def test_the_side_with_the_larger_mean_return_wins(duels: Any, toy_policy: Any) -> None:
     pool = pool_of(toy_policy(), 1)
     venv = past_self_play(duels(4), pool, latest_share=0, games=[((0, 1, 2), 3)])
-    venv.reset(seed=0)
+    batch, _ = venv.reset(seed=0)
     rng, everyone, alone = np.random.default_rng(0), np.ones(4, bool), 0
     for _ in range(30):
         alone += bool(venv.assignment.players[3] == LEARNER)
-        venv.assignment.follow(np.array([2.0, 2.0, 2.0, 3.0]), everyone, ~everyone, {}, rng)
+        venv.assignment.follow(np.array([2.0, 2.0, 2.0, 3.0]), everyone, {}, batch, ~everyone, rng)
     assert 0 < alone < 30
     assert (pool.past[0].wins, pool.past[0].losses) == (alone, 30 - alone)
 
@@ -438,11 +447,11 @@ def test_the_side_with_the_larger_mean_return_wins(duels: Any, toy_policy: Any) 
 def test_rounding_of_returns_decides_no_game(duels: Any, toy_policy: Any) -> None:
     pool = pool_of(toy_policy(), 1)
     venv = past_self_play(duels(2), pool, latest_share=0)
-    venv.reset(seed=0)
+    batch, _ = venv.reset(seed=0)
     rng, nobody = np.random.default_rng(0), np.zeros(2, bool)
     for _ in range(20):
         for rewards, ended in (([0.1, 0.3], nobody), ([0.1, 0], nobody), ([0.1, 0], ~nobody)):
-            venv.assignment.follow(np.array(rewards), ended, nobody, {}, rng)
+            venv.assignment.follow(np.array(rewards), ended, {}, batch, nobody, rng)
     assert 0.1 + 0.1 + 0.1 != 0.3
     assert (pool.past[0].wins, pool.past[0].draws, pool.past[0].losses) == (0, 20, 0)
 
@@ -482,14 +491,14 @@ def test_a_saved_state_does_not_change_with_the_games(duels: Any, toy_policy: An
 def test_a_restored_game_counts_the_rewards_before(duels: Any, toy_policy: Any) -> None:
     pool = pool_of(toy_policy(), 1)
     venv = past_self_play(duels(2), pool, latest_share=0)
-    venv.reset(seed=0)
+    batch, _ = venv.reset(seed=0)
     rng, nobody = np.random.default_rng(0), np.zeros(2, bool)
     ours = (venv.assignment.players == LEARNER).astype(float)
-    venv.assignment.follow(ours, nobody, nobody, {}, rng)
+    venv.assignment.follow(ours, nobody, {}, batch, nobody, rng)
     state = venv.get_state()
     venv.reset(seed=5)
     venv.set_state(state)
-    venv.assignment.follow(np.zeros(2), ~nobody, nobody, {}, rng)
+    venv.assignment.follow(np.zeros(2), ~nobody, {}, batch, nobody, rng)
     assert (pool.past[0].wins, pool.past[0].draws, pool.past[0].losses) == (1, 0, 0)
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ...envs import EntityActionSpace, EntityBatch, EntitySpace, EntityVectorEnv
 from ...envs.vector.vector_checks import check_autoreset
+from ...envs.vector.wrapper import evolving_layer
 from ...policies.rogue_net.config import RogueNetConfig, from_options
 from ...policies.runtime.network import FlatNetwork
 from ...ragged import set_num_threads
@@ -59,7 +60,7 @@ class RolloutActor:
         if venv.num_envs != num_envs:
             raise ValueError(f"make_env: expected {num_envs} environments, got {venv.num_envs}")
         check_autoreset("make_env", venv)
-        if hasattr(venv, "get_training_state"):  # an `EvolvingVectorEnv`, whose module needs torch
+        if evolving_layer(venv) is not None:
             raise ValueError(
                 f"{type(venv).__name__}: expected environments that do not change with the policy. Learned"
                 " opponents play in one process only"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -25,10 +25,12 @@ from ...envs.vector import PlayFunction
 from ...envs.vector.episode_counts import episode_quota
 from ...envs.vector.infos import SUCCESS, ended_values
 from ...envs.vector.vector_checks import POLICY_FIRST, check_autoreset, check_fits, check_vector_env
+from ...envs.vector.wrapper import uncounted
 from ...policies import ActingPolicy, ActResult, frozen_weights
 from ..lanes import EpisodeStatistics, active_lanes
 from ..runs.guard import check_lanes
 from .results import EpisodeResults
+from .running_games import RunningGames
 
 #: Episodes of a lane, per episode asked for, after which a lane of its game must have been active.
 _MOST_ENDS = 100
@@ -108,8 +110,7 @@ def evaluate(
         )
     keys = tuple(dict.fromkeys((*info_keywords, SUCCESS)))
     quota = episode_quota(episodes, venv.num_envs)
-    uncounted = getattr(venv, "uncounted", nullcontext)  # of `PastSelfPlay`
-    with evaluating(policy), uncounted():
+    with evaluating(policy), uncounted(venv):
         played = _play(policy, venv, quota, deterministic, seed, keys)
     rows = [(*episode, lane) for lane, done in enumerate(played) for episode in done]
     returns, lengths, infos, played_in, lanes = zip(*rows, strict=True)
@@ -163,40 +164,26 @@ def evaluating(policy: ActingPolicy) -> Iterator[None]:
 
 
 class _GameNumbers:
-    """Counts the games of lanes; agents may join some games only, or be played by others (`PastSelfPlay`).
-
-    The next game has begun where a lane is active that has ended, or one that was not active before while all
-    that were have ended.
+    """Counts the games of lanes.
 
     Attributes:
         current: (E,) the number of the game that each lane is in.
     """
 
-    def __init__(self, venv: EntityVectorEnv) -> None:
+    def __init__(self, venv: EntityVectorEnv, active: NDArray[np.bool_] | None) -> None:
         lane_games = np.arange(venv.num_envs) if venv.lane_games is None else venv.lane_games
-        self._game_of = np.unique(lane_games, return_inverse=True)[1]
-        self._num_games = int(self._game_of.max()) + 1
-        self._joined, self._ended = np.zeros((2, venv.num_envs), bool)
-        self.current = self._game_of.copy()
+        self._games = RunningGames(np.unique(lane_games, return_inverse=True)[1])
+        self._games.begin(slice(None), True if active is None else active)
+        self.current = self._games.game_of.copy()
 
-    def follow(
-        self, active: NDArray[np.bool_] | None, ended: NDArray[np.bool_], then: NDArray[np.bool_] | None
-    ) -> None:
-        """Process a step: which lanes were active (E,), ended (E,) and `then` are active (E,); None: all."""
-        self._joined |= True if active is None else active
-        self._ended |= ended
-        if not self._ended.any():
-            return
-        now = np.ones_like(ended) if then is None else then
-        again, has_ended = self._games(self._ended & now), self._games(self._ended)
-        is_running, is_new = self._games(self._joined & ~self._ended), self._games(now & ~self._joined)
-        lanes = (again | (has_ended & ~is_running & is_new))[self._game_of]
-        self.current[lanes] += self._num_games
-        self._joined[lanes] = self._ended[lanes] = False
-
-    def _games(self, lanes: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return the games that have one of these lanes (E,)."""
-        return np.bincount(self._game_of[lanes], minlength=self._num_games) > 0
+    def follow(self, ended: NDArray[np.bool_], active: NDArray[np.bool_] | None) -> None:
+        """Process a step: which lanes ended (E,), and which are active after it (E,); None: all."""
+        now = np.ones_like(ended) if active is None else active
+        over = self._games.follow(ended, now)
+        if over.any():
+            lanes = np.flatnonzero(over[self._games.game_of])
+            self.current[lanes] += len(over)
+            self._games.begin(lanes, now[lanes])
 
 
 def _play(
@@ -208,11 +195,12 @@ def _play(
     keys: Sequence[str],
 ) -> list[list[tuple[float, int, dict[str, Any], int]]]:
     """Return (return, length, values of `keys`, game) of the first `quota` episodes of each environment."""
-    statistics, games = EpisodeStatistics(venv.num_envs), _GameNumbers(venv)
+    statistics = EpisodeStatistics(venv.num_envs)
     played: list[list[tuple[float, int, dict[str, Any], int]]] = [[] for _ in quota]
     left, ends, begun = quota.copy(), *np.zeros((2, venv.num_envs), np.int64)
     was_active, warned = np.zeros((2, venv.num_envs), bool)
     batch, info = venv.reset(seed=seed)  # first, as it checks the seed
+    games = _GameNumbers(venv, active_lanes(info))
     rng = np.random.default_rng(seed)
     steps = 0
     while left.any():
@@ -235,7 +223,7 @@ def _play(
                 values = {key: ended_values(info, key, [lane], venv.num_envs)[0] for key in keys}
                 played[lane].append((episode_return, length, values, int(games.current[lane])))
                 left[lane] -= 1
-        games.follow(active, terminated | truncated, active_lanes(info))
+        games.follow(terminated | truncated, active_lanes(info))
     return played
 
 

@@ -173,7 +173,7 @@ def own_optimizer(
     if moved.isdisjoint(map(id, policy.parameters())):
         raise ValueError("optimizer: expected one of the policy's parameters, got one of other parameters")
     for group in optimizer.param_groups:
-        group.setdefault("lr_scale", float(group["lr"]) / learning_rate)  # set: it is assigned again
+        group["lr_scale"] = float(group["lr"]) / learning_rate
     return optimizer
 
 

@@ -145,7 +145,9 @@ class OwnsOptimizer(ABC):
 
     @optimizer.setter
     def optimizer(self, optimizer: Optimizer) -> None:
-        own = own_optimizer(optimizer, self.policy, self.config.learning_rate)
+        own = optimizer
+        if optimizer is not self.learner.optimizer:
+            own = own_optimizer(optimizer, self.policy, self.config.learning_rate)
         if self._saved is not None and self._saved.tensors:
             own.load_state_dict(self._saved.state_for(own, self.policy, is_own=True))
         self.learner.optimizer, self._misfit, self._is_own = own, None, True

@@ -7,15 +7,16 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...envs import EntityBatch, EntityVectorEnv, schema_difference, space_schema
-from ...envs.vector.saved_state import check_arrays
+from ...envs import EntityVectorEnv, schema_difference, space_schema
+from ...envs.vector.saved_state import StatefulVectorEnv, check_arrays
+from ...envs.vector.wrapper import evolving_layer
 from ...policies import Policy
 from ...policies.checkpoint import MALFORMED, check_weights, edited_network, malformed_means
 from ...policies.engines.plain_form import plain_difference
@@ -80,40 +81,6 @@ _RATES = "learning_rates"
 
 #: Key of the state from `EvolvingVectorEnv.get_training_state` in a checkpoint's metadata.
 TRAINING_STATE = "training_state"
-
-
-@runtime_checkable
-class EvolvingVectorEnv(Protocol):
-    """A vector environment that changes during training, beside its episodes, such as `PastSelfPlay`."""
-
-    def get_training_state(self) -> dict[str, Any]:
-        """Return the state that a resumed run needs, JSON-able; called at every checkpoint."""
-        ...
-
-    def set_training_state(self, state: Mapping[str, Any]) -> None:
-        """Restore `state`.
-
-        Raises:
-            CheckpointError: this is not possible; nothing has changed.
-        """
-        ...
-
-    def training_metrics(self) -> dict[str, float]:
-        """Return metrics to log after an update."""
-        ...
-
-
-@runtime_checkable
-class StatefulVectorEnv(Protocol):
-    """A vector environment that can save its state; a resumed run then continues bit for bit."""
-
-    def get_state(self) -> dict[str, NDArray[Any]]:
-        """Return everything that the future depends on, as arrays of bool, integers or floats."""
-        ...
-
-    def set_state(self, state: Mapping[str, NDArray[Any]]) -> EntityBatch:
-        """Restore `state`; return the observations of that moment, one per environment."""
-        ...
 
 
 class Trainer(Protocol):
@@ -189,8 +156,8 @@ def capture(trainer: Trainer) -> tuple[dict[str, dict[str, Tensor]], dict[str, A
         _RATES: trainer.learning_rates(),
         "ppo": asdict(trainer.config),
     }
-    if isinstance(trainer.venv, EvolvingVectorEnv):
-        metadata[TRAINING_STATE] = trainer.venv.get_training_state()
+    if (evolving := evolving_layer(trainer.venv)) is not None:
+        metadata[TRAINING_STATE] = evolving.get_training_state()
     on_host = {group: {name: t.cpu() for name, t in parts.items()} for group, parts in tensors.items()}
     return on_host, metadata
 
@@ -320,7 +287,7 @@ def _restored_environments(
     active = extra.get("active")
     if same_lanes and active is not None:
         check_arrays("trainer", {"active": np.zeros(trainer.venv.num_envs, bool)}, {"active": active})
-    evolving = trainer.venv if isinstance(trainer.venv, EvolvingVectorEnv) else None
+    evolving = evolving_layer(trainer.venv)
     before = {} if evolving is None else evolving.get_training_state()
     if TRAINING_STATE in checkpoint.metadata:
         if evolving is not None:

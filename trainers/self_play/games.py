@@ -16,6 +16,7 @@ from ...envs import EntityBatch, EntityVectorEnv
 from ...envs.vector import Actions
 from ...policies import ActingPolicy
 from ...ragged import RaggedArray, concatenate
+from ..evaluation.running_games import RunningGames
 
 #: For each game its sides, each a lane or several that one player plays.
 Games = Sequence[Sequence[int | Sequence[int]]]
@@ -93,6 +94,20 @@ def players_actions(
     return moves
 
 
+def present_lanes(batch: EntityBatch, inactive: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the lanes (E,) of agents that are in the game: that are active, or wait and observe entities."""
+    present = ~inactive
+    for entities in batch.entities.values():
+        present |= entities.lengths > 0
+    return present
+
+
+def sides_in_play(sides: list[NDArray[np.int64]], present: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
+    """Return the sides of a game with a lane that is `present` (E,); all, where that is fewer than two."""
+    found = [lanes for lanes in sides if present[lanes].any()]
+    return found if len(found) > 1 else sides
+
+
 def join_actions(
     actions: Mapping[str, RaggedArray], moves: Sequence[tuple[NDArray[np.int64], Actions]]
 ) -> dict[str, RaggedArray]:
@@ -124,16 +139,15 @@ class GameResults:
         self.lanes = [np.concatenate(game) for game in games]
         self._returns = np.zeros(num_envs)  # of the running games
         self._scores = np.full(num_envs, np.nan)  # by `outcome`, where infos have it
-        self._ended = np.zeros(num_envs, bool)  # the lanes that have ended in the running game
+        game_of = np.full(num_envs, len(games))  # of lanes that are in no game
+        for game, lanes in enumerate(self.lanes):
+            game_of[lanes] = game
+        self._running = RunningGames(game_of)
 
-    def clear(self) -> None:
-        """Follow all games from their start."""
-        self._returns[:], self._scores[:], self._ended[:] = 0, np.nan, False
-
-    def start(self, game: int) -> None:
-        """Follow a game from its start."""
-        lanes = self.lanes[game]
-        self._returns[lanes], self._scores[lanes], self._ended[lanes] = 0, np.nan, False
+    def start(self, lanes: NDArray[np.int64] | slice, active: NDArray[np.bool_] | bool) -> None:
+        """Follow the games of some lanes from their start, at which some of these are `active`."""
+        self._returns[lanes], self._scores[lanes] = 0, np.nan
+        self._running.begin(lanes, active)
 
     def follow(
         self,
@@ -145,28 +159,30 @@ class GameResults:
         """Process a step's rewards (E,), ends (E,) and info, and the lanes that are inactive after it (E,).
 
         Returns:
-            the games that are over: those of which all lanes have ended, or of which a lane that has ended is
-            active again (agents that never joined a game never end). `start` them after reading their scores.
+            the games that are over: those of which all lanes have ended, or whose next one has begun (see
+            `RunningGames`). `start` their lanes after reading their scores.
         """
         self._returns += rewards
-        self._ended |= ended
         for source in (info, info.get("final_info", {})):  # of the reset after a step, and of the step
             if "outcome" in source and "_outcome" in source:
                 for lane in np.flatnonzero(source["_outcome"]):
                     self._scores[lane] = _score_of(source["outcome"][lane])
-        if not self._ended.any():
+        over = self._running.follow(ended, ~inactive)
+        all_ended = self._running.ended
+        if not all_ended.any():
             return []
-        again = self._ended & ~inactive
-        return [
-            game for game, lanes in enumerate(self.lanes) if self._ended[lanes].all() or again[lanes].any()
-        ]
+        return [game for game, lanes in enumerate(self.lanes) if over[game] or all_ended[lanes].all()]
 
-    def score(self, mine: NDArray[np.int64], others: NDArray[np.int64]) -> float:
+    def score(self, mine: NDArray[np.int64], others: NDArray[np.int64]) -> float | None:
         """Return the score of the lanes `mine` in a finished game: 1 if they won, 1/2 for a draw, 0 if lost.
 
         The better `outcome` ("win", "draw" or "loss") wins, where infos had one; it is the best of all lanes
-        of a player, whose others may have lost before. Otherwise the larger mean return wins.
+        of a player, whose others may have lost before. Otherwise the larger mean return wins. Lanes that have
+        not joined the game don't count; None: one of the two has not joined it.
         """
+        mine, others = (lanes[self._running.joined[lanes]] for lanes in (mine, others))
+        if not len(mine) or not len(others):
+            return None
         best = [np.fmax.reduce(self._scores[lanes]) for lanes in (mine, others)]
         if not np.isnan(best).all():
             lead = np.subtract(*np.where(np.isnan(best), 0.5, best))
@@ -176,12 +192,14 @@ class GameResults:
 
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Arrays (E,), for `set_state`."""
-        return {"returns": self._returns, "scores": self._scores, "ended": self._ended}
+        joined, ended = self._running.joined, self._running.ended
+        return {"returns": self._returns, "scores": self._scores, "ended": ended, "joined": joined}
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Restore the state that `get_state` returned."""
         self._returns[:], self._scores[:] = state["returns"], state["scores"]
-        self._ended[:] = state["ended"]
+        self._running.ended[:] = state["ended"]
+        self._running.joined[:] = state["joined"]
 
 
 def _score_of(outcome: Any) -> float:

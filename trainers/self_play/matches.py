@@ -26,7 +26,16 @@ from ...suggestions import nearest_or_known
 from ..evaluation import Interval, wilson_interval
 from ..evaluation.episodes import MANY_STEPS, acting_policy, evaluating, warn_endless
 from ..runs.guard import check_lanes
-from .games import GameResults, Games, Sides, games_of, join_actions, players_actions
+from .games import (
+    GameResults,
+    Games,
+    Sides,
+    games_of,
+    join_actions,
+    players_actions,
+    present_lanes,
+    sides_in_play,
+)
 from .past_self_play import PastSelfPlay
 
 
@@ -100,8 +109,9 @@ def play_matches(
         print(results, results.score("new", "old"))
 
     In a game of more than two sides, one player plays one side and the other all others; each of the two is
-    alone in half of the games. Who has won is determined as in `PastSelfPlay`: by the `outcome` in infos, or
-    by the mean return.
+    alone in half of the games. A side whose agent is not in a game is left out there, and a game that one of
+    the two has not joined does not count. Who has won is determined as in `PastSelfPlay`: by the `outcome` in
+    infos, or by the mean return.
 
     How many games are played in each place is fixed beforehand, and all are played to their end. All pairs
     play from the same seed. Deterministic players of a game without chance repeat one game for each side,
@@ -196,14 +206,16 @@ def _play_pair(
     """Return the scores of the first of two players in the first `quota` games of each place."""
     policies = dict(enumerate(pair))
     results = GameResults(sides, venv.num_envs)
-    played = np.zeros(len(sides), np.int64)
+    played, begun = np.zeros((2, len(sides)), np.int64)
     players = np.zeros(venv.num_envs, np.int64)  # of each lane: 0 or 1
     first = np.cumsum(quota) - quota  # of each place the number of its first game, of all that count
-    alone = [_assign(players, sides[game], int(first[game])) for game in range(len(sides))]
     nothing = no_actions(venv.single_action_space, venv.num_envs)
     scores: list[float] = []
     batch, info = venv.reset(seed=seed)
     was_active = ~inactive_lanes(info, venv.num_envs)
+    results.start(slice(None), was_active)
+    present = present_lanes(batch, ~was_active)
+    alone = [_assign(players, own, int(number), present) for own, number in zip(sides, first, strict=True)]
     rng = np.random.default_rng(seed)
     steps = 0
     while (played < quota).any():
@@ -216,12 +228,15 @@ def _play_pair(
         inactive = inactive_lanes(info, venv.num_envs)
         was_active |= ~inactive
         for game in results.follow(rewards, terminated | truncated, inactive, info):
-            if played[game] < quota[game]:
-                score = results.score(alone[game], np.setdiff1d(results.lanes[game], alone[game]))
+            lanes = results.lanes[game]
+            score = results.score(alone[game], np.setdiff1d(lanes, alone[game]))
+            if score is not None and played[game] < quota[game]:
                 scores.append(score if players[alone[game][0]] == 0 else 1 - score)
-            played[game] += 1
-            results.start(game)
-            alone[game] = _assign(players, sides[game], int(first[game] + played[game]))
+            played[game] += score is not None
+            begun[game] += 1
+            results.start(lanes, ~inactive[lanes])
+            present = present_lanes(batch, inactive)
+            alone[game] = _assign(players, sides[game], int(first[game] + begun[game]), present)
     for lane in np.flatnonzero(~was_active):
         if any(lane in results.lanes[game] for game in np.flatnonzero(quota)):
             warnings.warn(
@@ -231,13 +246,17 @@ def _play_pair(
     return np.array(scores)
 
 
-def _assign(players: NDArray[np.int64], sides: Sequence[NDArray[np.int64]], number: int) -> NDArray[np.int64]:
+def _assign(
+    players: NDArray[np.int64], sides: list[NDArray[np.int64]], number: int, present: NDArray[np.bool_]
+) -> NDArray[np.int64]:
     """Write the players of a game's lanes into `players` (E,); return the lanes of the one who is alone.
 
-    Each side is alone in turn: of player 0, and where there are more than two sides then of player 1.
+    Each side with a lane that is `present` (E,) is alone in turn: of player 0, and in a game of more than two
+    sides then of player 1.
     """
     turn, who = (number, 0) if len(sides) == 2 else divmod(number, 2)
-    lanes = sides[turn % len(sides)]
+    in_play = sides_in_play(sides, present)
+    lanes = in_play[turn % len(in_play)]
     players[np.concatenate(sides)] = 1 - who
     players[lanes] = who
     return lanes

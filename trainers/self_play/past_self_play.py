@@ -23,11 +23,11 @@ from ...envs import (
 from ...envs.batch.batch_actions import are_ragged
 from ...envs.seeds import Seeds
 from ...envs.vector import Actions, EntityVectorWrapper, StepResult
-from ...envs.vector.saved_state import check_arrays
+from ...envs.vector.saved_state import StatefulVectorEnv, check_arrays
 from ...policies.checkpoint import malformed_means
 from ...ragged import RaggedArray
 from ..compatibility import checked_module
-from ..runs.trainer_state import StatefulVectorEnv, rng_of
+from ..runs.trainer_state import rng_of
 from ..schedule import is_due
 from .games import Games, games_of, join_actions, players_actions
 from .opponents import OpponentPool
@@ -143,8 +143,8 @@ class PastSelfPlay(EntityVectorWrapper):
         seeds = [number for number in np.atleast_1d(np.asarray(seed, object)) if number is not None]
         if seeds:
             self._rng = np.random.default_rng([_STREAM, *seeds])
-        self.assignment.draw_all(self._rng)
         self._see(batch, info)
+        self.assignment.draw_all(batch, self._inactive, self._rng)
         return self._shown(), self._with_inactive(info)
 
     def _step(self, actions: Actions) -> StepResult:
@@ -155,7 +155,7 @@ class PastSelfPlay(EntityVectorWrapper):
         after, rewards, terminated, truncated, info = self.venv.step(actions)
         self.steps += num_active
         self._see(after, info)
-        self.assignment.follow(rewards, terminated | truncated, self._inactive, info, self._rng)
+        self.assignment.follow(rewards, terminated | truncated, info, after, self._inactive, self._rng)
         if theirs.any():
             rewards = np.where(theirs, np.float32(0), rewards)
             terminated, truncated = terminated & ~theirs, truncated & ~theirs
@@ -290,6 +290,7 @@ class StatefulPastSelfPlay(PastSelfPlay):
         assert isinstance(self.venv, StatefulVectorEnv)
         own = {name.removeprefix(_PREFIX): a for name, a in state.items() if name.startswith(_PREFIX)}
         if own:
+            own.setdefault("joined", np.ones(self.num_envs, bool))  # states of version 0.1 have none
             check_arrays(type(self).__name__, {"idle": self._inactive, **self.assignment.get_state()}, own)
         others = {name: array for name, array in state.items() if not name.startswith(_PREFIX)}
         self._batch = self.venv.set_state(others)

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .games import GameResults, Sides
+from ...envs import EntityBatch
+from .games import GameResults, Sides, present_lanes, sides_in_play
 from .opponents import OpponentPool
 
 #: Stands for the learner in place of a member's number.
@@ -43,50 +44,59 @@ class PlayerAssignment:
     def clear(self) -> None:
         """Let the learner play every lane, with all games at their start."""
         self.players[:] = LEARNER
-        self._results.clear()
+        self._results.start(slice(None), True)
 
-    def draw_all(self, rng: np.random.Generator) -> None:
-        """Start every game: draw its players."""
+    def draw_all(self, batch: EntityBatch, inactive: NDArray[np.bool_], rng: np.random.Generator) -> None:
+        """Start every game: draw its players.
+
+        Args:
+            batch: the first observations of all lanes.
+            inactive: (E,), the lanes that are inactive in it.
+        """
         self.clear()
         for game in range(len(self.games)):
-            self._draw(game, rng)
+            self._draw(game, batch, inactive, rng)
 
     def follow(
         self,
         rewards: NDArray[Any],
         ended: NDArray[np.bool_],
-        inactive: NDArray[np.bool_],
         info: Mapping[str, Any],
+        batch: EntityBatch,
+        inactive: NDArray[np.bool_],
         rng: np.random.Generator,
     ) -> None:
-        """Process a step's rewards (E,), ends (E,) and info, and the lanes that are inactive after it (E,).
+        """Process a step's rewards (E,), ends (E,), info, batch, and the lanes that are inactive in it (E,).
 
         The result of a game that is over (see `GameResults.follow`) is recorded, and the players of the next
         one are drawn.
         """
         for game in self._results.follow(rewards, ended, inactive, info):
             self._record(game)
-            self._draw(game, rng)
+            self._draw(game, batch, inactive, rng)
 
-    def _draw(self, game: int, rng: np.random.Generator) -> None:
+    def _draw(
+        self, game: int, batch: EntityBatch, inactive: NDArray[np.bool_], rng: np.random.Generator
+    ) -> None:
         lanes = self._results.lanes[game]
-        self._results.start(game)
+        self._results.start(lanes, ~inactive[lanes])
         self.players[lanes] = LEARNER
         if not self._pool.members or rng.random() < self.latest_share:
             return
         self.players[lanes] = self._pool.draw(rng).number
-        sides = self.games[game]
+        sides = sides_in_play(self.games[game], present_lanes(batch, inactive))
         self.players[sides[rng.integers(len(sides))]] = LEARNER
 
     def _record(self, game: int) -> None:
-        """Record the result of a finished game for its opponent, if it had one."""
+        """Record the result of a finished game for its opponent, if both took part in it."""
         lanes = self._results.lanes[game]
         theirs = self.players[lanes] != LEARNER
         if not theirs.any() or not self.are_recording:
             return
         mine, others = lanes[~theirs], lanes[theirs]
         score = self._results.score(mine, others)
-        self._pool.member(int(self.players[others[0]])).record(score)
+        if score is not None:
+            self._pool.member(int(self.players[others[0]])).record(score)
 
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Arrays (E,), for `set_state`."""

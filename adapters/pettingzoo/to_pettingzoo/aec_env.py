@@ -39,6 +39,10 @@ class EntityAECEnv(parallel_to_aec_wrapper[str, Any, Any]):
     def max_cycles(self, value: int | None) -> None:
         self.parallel.max_cycles = value
 
+    def set_progress(self, fraction: float) -> None:
+        """Pass the progress of training on to the game."""
+        self.parallel.set_progress(fraction)
+
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Start an episode."""
         self.agents = []

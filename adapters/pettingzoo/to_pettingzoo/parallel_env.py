@@ -133,6 +133,10 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
         with self._named(agent):
             self._interfaces[agent].check(action)
 
+    def set_progress(self, fraction: float) -> None:
+        """Pass the progress of training on to the game."""
+        self.game.set_progress(fraction)
+
     def render(self) -> Any:
         """Return the game's frame."""
         return self.game.render()

@@ -44,6 +44,20 @@ TURNS: dict[str, Callable[[], Any]] = {
 }
 
 
+def test_a_team_is_told_how_far_training_is() -> None:
+    told: list[float] = []
+
+    def make() -> Any:
+        game = TAG()
+        game.unwrapped.set_progress = told.append
+        return game
+
+    env = ez.from_pettingzoo(make, mode="team", view=AUTO)
+    with ez.vector.ListVectorEnv([lambda: env]) as venv:
+        venv.set_progress(0.25)
+    assert told == [0.25]
+
+
 def rows_by_agent(env: Any, seen: dict[str, Any]) -> dict[str, np.ndarray]:
     """Each agent's row: agents of a type come in the game's order."""
     rows = [row for part in seen["entities"].values() for row in part]
