@@ -195,7 +195,7 @@ def test_players_of_a_game_count_as_one_in_the_interval() -> None:
     assert results.interval() == bootstrap_interval(results.returns, groups=results.games)
 
 
-def test_an_agent_that_never_joins_is_an_error_only_where_episodes_of_it_are_asked_for() -> None:
+def test_an_agent_that_never_joins_its_game_is_left_out() -> None:
     class Absent(Lengths):
         """Two games of two lanes: the first takes 150 steps, the other a step; lane 3 never joins it."""
 
@@ -211,8 +211,9 @@ def test_an_agent_that_never_joins_is_an_error_only_where_episodes_of_it_are_ask
             return "batch", np.ones(4, np.float32), ended, np.zeros(4, bool), {"inactive": np.arange(4) == 3}
 
     assert evaluate(Idle(), Absent(4), 3).lengths.tolist() == [150, 150, 1]
-    with raises(ValueError, "lane 3", "lane 2", "never active"):
-        evaluate(Idle(), Absent(4), 4)
+    with warns(UserWarning, "lane 3", "lane 2", "never active"):
+        results = evaluate(Idle(), Absent(4), 7)
+    assert results.lanes.tolist() == [0, 0, 1, 1, 2, 2] and results.lengths.tolist() == [150] * 4 + [1, 1]
 
 
 def test_an_agent_may_join_after_others_of_its_game_whose_episodes_are_not_asked_for() -> None:

@@ -32,7 +32,7 @@ from ..runs.guard import check_lanes
 from .results import EpisodeResults
 from .running_games import RunningGames
 
-#: Episodes of a lane, per episode asked for, after which a lane of its game must have been active.
+#: Episodes of a lane, per episode asked for, after which one of its game that was never active is left out.
 _MOST_ENDS = 100
 #: Steps without an end of an episode after which there is a warning: longer than episodes of Atari.
 MANY_STEPS = 30_000
@@ -77,7 +77,8 @@ def evaluate(
     """Play `episodes` whole episodes from a fresh reset and return their returns and lengths.
 
     How many episodes each environment plays is fixed beforehand (as evenly as `episodes` allows), and all are
-    played to their end.
+    played to their end. A lane whose agent has not joined its game in a hundred times as many episodes of
+    another one is left out, with a warning.
     Where environments are inactive for a while, episodes are separated as by `EpisodeStatistics`. In those of
     `past_self_play` neither the steps count nor the results of the games.
 
@@ -95,8 +96,8 @@ def evaluate(
     Raises:
         TypeError: `policy` or `venv` is something else, or `episodes` no whole number.
         ValueError: `episodes` is less than 1, `seed` is negative, the policy has other actions or features
-            than the environments, `venv` doesn't reset in the step that ends an episode, or an agent never
-            joins its game.
+            than the environments, `venv` doesn't reset in the step that ends an episode, or no agent that is
+            asked for joins its game.
         NonFiniteError: a reward is NaN or infinite.
         ActionError: a function returned actions that are not allowed.
     """
@@ -113,6 +114,10 @@ def evaluate(
     with evaluating(policy), uncounted(venv):
         played = _play(policy, venv, quota, deterministic, seed, keys)
     rows = [(*episode, lane) for lane, done in enumerate(played) for episode in done]
+    if not rows:
+        raise ValueError(
+            f"evaluate: {episodes} episodes: expected some of agents that join their games, got none"
+        )
     returns, lengths, infos, played_in, lanes = zip(*rows, strict=True)
     numbers = np.array(lengths), np.array(lanes), np.array(played_in)
     given = [key for key in keys if any(info[key] is not None for info in infos)]
@@ -218,7 +223,8 @@ def _play(
         begun[terminated | truncated] = steps
         for lane, episode_return, length in statistics.record(rewards, terminated | truncated, active):
             ends[lane] += 1
-            _check_peers(venv, lane, ends[lane], quota, was_active)
+            if venv.lane_games is not None and ends[lane] >= _MOST_ENDS * max(1, quota[lane]):
+                _leave_out_absent(venv, lane, ends[lane], left, was_active)
             if left[lane]:
                 values = {key: ended_values(info, key, [lane], venv.num_envs)[0] for key in keys}
                 played[lane].append((episode_return, length, values, int(games.current[lane])))
@@ -236,19 +242,15 @@ def warn_endless(where: str, what: str, whose: str = "") -> None:
     )
 
 
-def _check_peers(
-    venv: EntityVectorEnv, lane: int, ends: int, quota: NDArray[np.int64], was_active: NDArray[np.bool_]
+def _leave_out_absent(
+    venv: EntityVectorEnv, lane: int, ends: int, left: NDArray[np.int64], was_active: NDArray[np.bool_]
 ) -> None:
-    """Check, after the `ends`-th episode of a lane, that the other lanes of its game play at all.
-
-    Raises:
-        ValueError: one of them was never active, such as an agent that never joins its game.
-    """
-    if venv.lane_games is None or ends < _MOST_ENDS * max(1, quota[lane]):
-        return
-    absent = np.flatnonzero((venv.lane_games == venv.lane_games[lane]) & ~was_active & (quota > 0))
-    if len(absent):
-        raise ValueError(
-            f"evaluate: lane {absent[0]}: expected an episode, got none in {ends} episodes of lane {lane} in"
-            " the same game: it was never active. Does its agent join the game?"
+    """Ask for no episodes of lanes whose agents have not joined their game in `ends` episodes of `lane`."""
+    absent = (venv.lane_games == venv.lane_games[lane]) & ~was_active & (left > 0)
+    if absent.any():
+        warnings.warn(
+            f"evaluate: lane {absent.argmax()}: expected an episode, got none in {ends} episodes of lane"
+            f" {lane} in the same game: it was never active, and is left out. Does its agent join the game?",
+            stacklevel=4,
         )
+        left[absent] = 0
