@@ -224,7 +224,7 @@ def _play(
         for lane, episode_return, length in statistics.record(rewards, terminated | truncated, active):
             ends[lane] += 1
             if venv.lane_games is not None and ends[lane] >= _MOST_ENDS * max(1, quota[lane]):
-                _leave_out_absent(venv, lane, ends[lane], left, was_active)
+                _leave_out_absent(venv.lane_games, lane, ends[lane], left, was_active)
             if left[lane]:
                 values = {key: ended_values(info, key, [lane], venv.num_envs)[0] for key in keys}
                 played[lane].append((episode_return, length, values, int(games.current[lane])))
@@ -243,10 +243,10 @@ def warn_endless(where: str, what: str, whose: str = "") -> None:
 
 
 def _leave_out_absent(
-    venv: EntityVectorEnv, lane: int, ends: int, left: NDArray[np.int64], was_active: NDArray[np.bool_]
+    games: NDArray[np.int64], lane: int, ends: int, left: NDArray[np.int64], was_active: NDArray[np.bool_]
 ) -> None:
     """Ask for no episodes of lanes whose agents have not joined their game in `ends` episodes of `lane`."""
-    absent = (venv.lane_games == venv.lane_games[lane]) & ~was_active & (left > 0)
+    absent = (games == games[lane]) & ~was_active & (left > 0)
     if absent.any():
         warnings.warn(
             f"evaluate: lane {absent.argmax()}: expected an episode, got none in {ends} episodes of lane"
