@@ -118,7 +118,7 @@ def write_experiments(directories: Sequence[Path], folder: Path) -> Document:
         _check_seeds(records)
     records.sort(key=lambda record: (record.case, record.network, record.seed))
     table = run_table(records)
-    missing = [name for each in experiments for name in _missing_runs(each.asked, directories)]
+    missing = list(dict.fromkeys(n for each in experiments for n in _missing_runs(each.asked, directories)))
     problems = [problem for each in experiments for problem in each.problems]
 
     def document() -> Document:

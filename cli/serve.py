@@ -57,8 +57,8 @@ def main(arguments: Sequence[str]) -> None:
         venv = ListeningVectorEnv(
             chosen.listen, chosen.games, agent.observation_space, max_wait=0.005, limits=limits
         )
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     with venv:
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
         line = f"{chosen.run} decides on ws://{venv.address}"
         say(Console(), line)
         decide(agent, venv, chosen.deterministic)

@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.regex.Matcher;
@@ -94,7 +95,11 @@ class Agent implements WebSocket.Listener {
     }
 
     void send(String message) {
-        if (!socket.isOutputClosed()) socket.sendText(message, true).join();
+        try {
+            if (!socket.isOutputClosed()) socket.sendText(message, true).join();
+        } catch (CompletionException error) {
+            // closed meanwhile, as onClose or onError tells
+        }
     }
 
     @Override

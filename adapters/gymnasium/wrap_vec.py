@@ -202,8 +202,9 @@ class WrappedVectorEnv(EntityVectorEnv):
 
     def set_progress(self, fraction: float) -> None:
         """Pass the progress of training on to the environments that have a method `set_progress`."""
-        for env in getattr(self.venv.unwrapped, "envs", ()):  # none in worker processes of Gymnasium
-            pass_progress(env, fraction)
+        if isinstance(self.venv.unwrapped, SyncVectorEnv):  # others have no environments here
+            for env in self.venv.unwrapped.envs:
+                pass_progress(env, fraction)
 
     def _render(self) -> tuple[Any, ...] | None:
         return self.venv.render()

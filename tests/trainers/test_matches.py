@@ -208,6 +208,28 @@ def test_seats_that_are_free_play_no_part_in_a_match(
     assert (results.wins[0, 1], results.games[0, 1]) == (60, 60)
 
 
+class Tag(Table):
+    """Of two seats the second is taken in every second game only; the first one wins."""
+
+    def _reset(self, options: Any) -> Any:
+        self.games = getattr(self, "games", 0) + 1
+        self.taken = ["a", "b"][: 2 - self.games % 2] if self.is_shuffled else ["a"]
+        return self._views()
+
+    def _step(self, actions: Any) -> Any:
+        rewards = {agent: float(agent == "a") for agent in self.taken}
+        return self._views(), rewards, True, False, {}
+
+
+def test_games_that_one_player_has_not_joined_do_not_count() -> None:
+    players = {"one": bids(0), "other": bids(1)}
+    with ez.make_vec(Tag, num_envs=2) as venv:
+        results = play_matches(players, venv, 40, games=[(0, 1), (4, 5)])
+        assert results.games[0, 1] == 40 and results.wins[0, 1] == results.wins[1, 0] == 20
+    with ez.make_vec(Tag, num_envs=2, is_shuffled=False) as venv, raises(ValueError, "lanes 0, 1", "200"):
+        play_matches(players, venv, 4, games=[(0, 1), (4, 5)])
+
+
 def test_the_learner_plays_in_every_game_whichever_seats_are_taken() -> None:
     with ez.make_vec(Table, num_envs=4, sizes=(2,)) as inner:
         policy = ez.RogueNet(inner.single_observation_space, inner.single_action_space, d_model=4, n_layer=1)

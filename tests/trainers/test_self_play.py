@@ -488,6 +488,47 @@ def test_a_saved_state_does_not_change_with_the_games(duels: Any, toy_policy: An
     assert any(not np.array_equal(array, before[name]) for name, array in venv.get_state().items())
 
 
+def test_a_game_in_turns_goes_on_where_the_first_player_is_out_at_once() -> None:
+    class Elimination(ez.EntityGame):
+        """Three take turns; whoever has had a turn is out, and the last one wins."""
+
+        def __init__(self) -> None:
+            self.possible_agents = ["a", "b", "c"]
+            actions = ez.EntityActionSpace({"go": ez.GlobalCategorical(["on"])})
+            self.spaces = ez.EntitySpace({"Me": ["x"]}, actions), actions
+
+        def _views(self) -> Any:
+            turn = {"go": ez.actions.GlobalCategoricalMask()}
+            return {
+                agent: ez.Observation({"Me": [[1.0]]}, actions=turn if agent == self.left[0] else {})
+                for agent in self.left
+            }
+
+        def _reset(self, options: Any) -> Any:
+            self.left = list(self.possible_agents)
+            return self._views()
+
+        def _step(self, actions: Any) -> Any:
+            out = self.left.pop(0)
+            rewards = dict.fromkeys((out, *self.left), 0.0)
+            rewards[out] = 1.0 if out == "c" else -1.0
+            return self._views(), rewards, {out: True}, False, {}
+
+    inner = ez.make_vec(Elimination, num_envs=1)
+    policy = small_net(inner)
+    pool = pool_of(policy, 1)
+    venv = past_self_play(inner, pool, latest_share=0)
+    venv.reset(seed=0)
+    venv.action_space.seed(0)
+    players = []
+    for _ in range(90):
+        players.append(venv.assignment.players.tolist())
+        venv.step(venv.action_space.sample())
+    assert all(players[i : i + 3] == [players[i]] * 3 for i in range(0, 90, 3)), "one draw for each game"
+    assert pool.past[0].games == 30 and 0 < pool.past[0].wins == sum(p[2] == LEARNER for p in players[::3])
+    venv.close()
+
+
 def test_a_restored_game_counts_the_rewards_before(duels: Any, toy_policy: Any) -> None:
     pool = pool_of(toy_policy(), 1)
     venv = past_self_play(duels(2), pool, latest_share=0)

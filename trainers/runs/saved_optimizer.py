@@ -132,7 +132,8 @@ class OwnsOptimizer(ABC):
 
     @property
     def optimizer(self) -> Optimizer:
-        """The learner's optimizer. One that is assigned keeps its learning rates, lowered by `anneal_lr`.
+        """The learner's optimizer. One that is assigned keeps its learning rates, lowered by `anneal_lr`; in
+        another trainer those that it has then.
 
         To resume a run with an optimizer of your own, assign it before the first update: it gets the state
         in the checkpoint.

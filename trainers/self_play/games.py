@@ -144,19 +144,20 @@ class GameResults:
             game_of[lanes] = game
         self._running = RunningGames(game_of)
 
-    def start(self, lanes: NDArray[np.int64] | slice, active: NDArray[np.bool_] | bool) -> None:
-        """Follow the games of some lanes from their start, at which some of these are `active`."""
+    def start(self, lanes: NDArray[np.int64] | slice, present: NDArray[np.bool_] | bool) -> None:
+        """Follow the games of some lanes from their start, at which some of these are `present`."""
         self._returns[lanes], self._scores[lanes] = 0, np.nan
-        self._running.begin(lanes, active)
+        self._running.begin(lanes, present)
 
     def follow(
         self,
         rewards: NDArray[Any],
         ended: NDArray[np.bool_],
-        inactive: NDArray[np.bool_],
         info: Mapping[str, Any],
+        inactive: NDArray[np.bool_],
+        present: NDArray[np.bool_],
     ) -> list[int]:
-        """Process a step's rewards (E,), ends (E,) and info, and the lanes that are inactive after it (E,).
+        """Process a step: rewards (E,), ends (E,), info; lanes that are inactive, `present_lanes` after it (E,).
 
         Returns:
             the games that are over: those of which all lanes have ended, or whose next one has begun (see
@@ -167,7 +168,7 @@ class GameResults:
             if "outcome" in source and "_outcome" in source:
                 for lane in np.flatnonzero(source["_outcome"]):
                     self._scores[lane] = _score_of(source["outcome"][lane])
-        over = self._running.follow(ended, ~inactive)
+        over = self._running.follow(ended, ~inactive, present)
         all_ended = self._running.ended
         if not all_ended.any():
             return []

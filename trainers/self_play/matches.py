@@ -38,6 +38,9 @@ from .games import (
 )
 from .past_self_play import PastSelfPlay
 
+#: Games that one of two players has not joined, per game asked for, after which it is an error.
+_MOST_SKIPPED = 100
+
 
 @dataclass(frozen=True, eq=False)
 class MatchResults:
@@ -130,8 +133,8 @@ def play_matches(
         TypeError: a player or `venv` is something else, a name is no string, or `games_per_pair` no whole
             number.
         ValueError: fewer than two players, `games_per_pair` below 1, a player with other actions or features
-            than the environments, no two lanes that play in one game, environments of `past_self_play`, or
-            ones that don't reset in the step that ends an episode.
+            than the environments, no two lanes that play in one game or none that both join, environments of
+            `past_self_play`, or ones that don't reset in the step that ends an episode.
         NonFiniteError: a reward is NaN or infinite.
         ActionError: a function returned actions that are not allowed.
     """
@@ -213,13 +216,13 @@ def _play_pair(
     scores: list[float] = []
     batch, info = venv.reset(seed=seed)
     was_active = ~inactive_lanes(info, venv.num_envs)
-    results.start(slice(None), was_active)
     present = present_lanes(batch, ~was_active)
-    alone = [_assign(players, own, int(number), present) for own, number in zip(sides, first, strict=True)]
+    results.start(slice(None), present)
+    alone = [_assign(players, own, int(number), 0, present) for own, number in zip(sides, first, strict=True)]
     rng = np.random.default_rng(seed)
     steps = 0
     while (played < quota).any():
-        if steps == MANY_STEPS and not played.any():
+        if steps == MANY_STEPS and not begun.any():
             warn_endless("play_matches", "game")
         steps += 1
         moves = players_actions(batch, policies, players, rng, deterministic)
@@ -227,16 +230,22 @@ def _play_pair(
         check_lanes("reward", rewards)
         inactive = inactive_lanes(info, venv.num_envs)
         was_active |= ~inactive
-        for game in results.follow(rewards, terminated | truncated, inactive, info):
+        present = present_lanes(batch, inactive)
+        for game in results.follow(rewards, terminated | truncated, info, inactive, present):
             lanes = results.lanes[game]
             score = results.score(alone[game], np.setdiff1d(lanes, alone[game]))
             if score is not None and played[game] < quota[game]:
                 scores.append(score if players[alone[game][0]] == 0 else 1 - score)
             played[game] += score is not None
             begun[game] += 1
-            results.start(lanes, ~inactive[lanes])
-            present = present_lanes(batch, inactive)
-            alone[game] = _assign(players, sides[game], int(first[game] + begun[game]), present)
+            skipped = int(begun[game] - played[game])
+            if skipped >= _MOST_SKIPPED * max(1, quota[game]) and played[game] < quota[game]:
+                raise ValueError(
+                    f"play_matches: expected games that both players join, got {skipped} of lanes"
+                    f" {', '.join(map(str, lanes))} in which one had no agent. Do their agents join?"
+                )
+            results.start(lanes, present[lanes])
+            alone[game] = _assign(players, sides[game], int(first[game] + played[game]), skipped, present)
     for lane in np.flatnonzero(~was_active):
         if any(lane in results.lanes[game] for game in np.flatnonzero(quota)):
             warnings.warn(
@@ -247,14 +256,23 @@ def _play_pair(
 
 
 def _assign(
-    players: NDArray[np.int64], sides: list[NDArray[np.int64]], number: int, present: NDArray[np.bool_]
+    players: NDArray[np.int64],
+    sides: list[NDArray[np.int64]],
+    number: int,
+    skipped: int,
+    present: NDArray[np.bool_],
 ) -> NDArray[np.int64]:
     """Write the players of a game's lanes into `players` (E,); return the lanes of the one who is alone.
 
     Each side with a lane that is `present` (E,) is alone in turn: of player 0, and in a game of more than two
     sides then of player 1.
+
+    Args:
+        number: of the game, of those that count.
+        skipped: how many games did not count so far: the lone player of more than two sides moves on.
     """
     turn, who = (number, 0) if len(sides) == 2 else divmod(number, 2)
+    turn += skipped if len(sides) > 2 else 0
     in_play = sides_in_play(sides, present)
     lanes = in_play[turn % len(in_play)]
     players[np.concatenate(sides)] = 1 - who

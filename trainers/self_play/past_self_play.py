@@ -76,8 +76,9 @@ class PastSelfPlay(EntityVectorWrapper):
     """Environments in which frozen policies play some of the lanes; made by `past_self_play`.
 
     The players of a game are drawn when it starts. With probability `latest_share`, or while the pool is
-    empty, the learner plays all of its lanes. Otherwise the learner plays one side, chosen uniformly, and a
-    member of the pool all others, until the game is over: when all its lanes have ended.
+    empty, the learner plays all of its lanes. Otherwise the learner plays one side, chosen uniformly among
+    those whose agents are in the game at its start, and a member of the pool all others, until the game is
+    over: when all its lanes have ended, or the next one has begun.
 
     An opponent's lane is *inactive* (see `EntityVectorEnv`): it has no actors, takes no actions, gets no
     reward and never ends, and infos with a mask of lanes (`_outcome`) leave it out. Everything else is passed

@@ -54,8 +54,9 @@ class PlayerAssignment:
             inactive: (E,), the lanes that are inactive in it.
         """
         self.clear()
+        present = present_lanes(batch, inactive)
         for game in range(len(self.games)):
-            self._draw(game, batch, inactive, rng)
+            self._draw(game, present, rng)
 
     def follow(
         self,
@@ -71,20 +72,19 @@ class PlayerAssignment:
         The result of a game that is over (see `GameResults.follow`) is recorded, and the players of the next
         one are drawn.
         """
-        for game in self._results.follow(rewards, ended, inactive, info):
+        present = present_lanes(batch, inactive)
+        for game in self._results.follow(rewards, ended, info, inactive, present):
             self._record(game)
-            self._draw(game, batch, inactive, rng)
+            self._draw(game, present, rng)
 
-    def _draw(
-        self, game: int, batch: EntityBatch, inactive: NDArray[np.bool_], rng: np.random.Generator
-    ) -> None:
+    def _draw(self, game: int, present: NDArray[np.bool_], rng: np.random.Generator) -> None:
         lanes = self._results.lanes[game]
-        self._results.start(lanes, ~inactive[lanes])
+        self._results.start(lanes, present[lanes])
         self.players[lanes] = LEARNER
         if not self._pool.members or rng.random() < self.latest_share:
             return
         self.players[lanes] = self._pool.draw(rng).number
-        sides = sides_in_play(self.games[game], present_lanes(batch, inactive))
+        sides = sides_in_play(self.games[game], present)
         self.players[sides[rng.integers(len(sides))]] = LEARNER
 
     def _record(self, game: int) -> None:
