@@ -157,7 +157,7 @@ class GameResults:
         inactive: NDArray[np.bool_],
         present: NDArray[np.bool_],
     ) -> list[int]:
-        """Process rewards (E,), ends (E,), info of a step; lanes inactive, and `present_lanes`, after it (E,).
+        """Process rewards (E,), ends (E,), info of a step; lanes inactive and `present_lanes` after it (E,).
 
         Returns:
             the games that are over: those of which all lanes have ended, or whose next one has begun (see
