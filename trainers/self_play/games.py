@@ -169,10 +169,10 @@ class GameResults:
                 for lane in np.flatnonzero(source["_outcome"]):
                     self._scores[lane] = _score_of(source["outcome"][lane])
         over = self._running.follow(ended, ~inactive, present)
-        all_ended = self._running.ended
-        if not all_ended.any():
+        has_ended = self._running.ended
+        if not has_ended.any():
             return []
-        return [game for game, lanes in enumerate(self.lanes) if over[game] or all_ended[lanes].all()]
+        return [game for game, lanes in enumerate(self.lanes) if over[game] or has_ended[lanes].all()]
 
     def score(self, mine: NDArray[np.int64], others: NDArray[np.int64]) -> float | None:
         """Return the score of the lanes `mine` in a finished game: 1 if they won, 1/2 for a draw, 0 if lost.
