@@ -1,7 +1,7 @@
 // A game in Java that Entitize trains and plays, over a WebSocket (docs/protocol.md). Java 11 or newer, without libraries:
 //
-//     entitize train --listen 127.0.0.1:7000 --run runs/chase --ppo.total-timesteps 30_000
-//     java examples/Chase.java ws://127.0.0.1:7000
+//     entitize train --listen 127.0.0.1:7000 --run runs/chase --ppo.total-timesteps 5_000
+//     java examples/Chase.java ws://127.0.0.1:7000      (in several terminals: several games)
 //
 // Chasers on a line of cells run after mice. Their numbers change from game to game, and each chaser has a decision of its own.
 
