@@ -54,9 +54,7 @@ def main(arguments: Sequence[str]) -> None:
     with user_errors(CheckpointError, ValueError, ImportError):
         agent = load_agent(chosen.run, chosen.seed)
         limits = Limits(silence=positive_number("--silence", chosen.silence))
-        venv = ListeningVectorEnv(
-            chosen.listen, chosen.games, agent.observation_space, max_wait=0.005, limits=limits
-        )
+        venv = ListeningVectorEnv(chosen.listen, chosen.games, agent.reads, max_wait=0.005, limits=limits)
     with venv:
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
         line = f"{chosen.run} decides on ws://{venv.address}"

@@ -25,6 +25,7 @@ import yaml
 from .. import __version__
 from ..files import read_regular, replace_file
 from ..policies import RUN_CONFIG, Policy
+from ..policies.checkpoint import READS
 from ..trainers import (
     EpisodeResults,
     Interval,
@@ -169,7 +170,7 @@ def _written_whole(out: Path) -> Iterator[Path]:
 def _copy_policy(checkpoint: Path, out: Path) -> dict[str, Any]:
     """Write the policy of a checkpoint to `out`, and return what the checkpoint says of it."""
     stored = read_checkpoint(checkpoint)
-    kept = ("spaces", "policy", "cloning")
+    kept = ("spaces", READS, "policy", "cloning")
     metadata = {name: stored.metadata[name] for name in kept if name in stored.metadata}
     step = int(stored.metadata["step"])
     written = write_checkpoint(out, step, {"policy": stored.tensors["policy"]}, metadata)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from ..envs import EntityVectorEnv, space_from_schema
+from ..envs import EntityVectorEnv
 from ..policies import METADATA, CheckpointError, checkpoint_paths, newest_checkpoint, read_metadata
-from ..policies.checkpoint import malformed_means
+from ..policies.checkpoint import malformed_means, network_spaces
 from ..trainers import say
 from .config import TrainConfig
 from .environments import LISTEN
@@ -30,13 +30,12 @@ ALONE = 5.0
 def stored_space(config: TrainConfig, path: Path) -> dict[str, Any]:
     """Return the option `space` for environments of games that connect: that of the agent in `path`.
 
-    There is none (the first game declares it) for other environments, in a run without a checkpoint, and
-    where the network is that of another run (`init_from`), which may read fewer features than the games have.
+    There is none (the first game declares it) for other environments, and in a run without a checkpoint.
 
     Raises:
         UserError: the checkpoint can't be read.
     """
-    if config.env.id != LISTEN or config.init_from is not None:
+    if config.env.id != LISTEN:
         return {}
     folder = path / "checkpoints"
     if not os.path.isfile(path / METADATA) and not (os.path.isdir(folder) and checkpoint_paths(folder)):
@@ -45,7 +44,7 @@ def stored_space(config: TrainConfig, path: Path) -> dict[str, Any]:
         checkpoint = newest_checkpoint(path)
         metadata = read_metadata(checkpoint)
         with malformed_means(f"checkpoint {checkpoint} does not describe spaces"):
-            return {"space": space_from_schema(metadata["spaces"])}
+            return {"space": network_spaces(metadata)[1]}
 
 
 @contextmanager

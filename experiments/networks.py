@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ..envs import EntitySpace, EntityVectorEnv
-from ..policies import ActingPolicy, baselines, fit_to
+from ..policies import ActingPolicy, Policy, baselines, fit_to
 from ..policies.loading import AnyNetwork
 from ..policies.rogue_net import RogueNet, RogueNetConfig
 from ..trainers import CheckpointError, checkpoint_paths, load_policy
@@ -63,6 +63,23 @@ def initial_policy(
     if kind == ROGUE_NET:
         return policy, replace(config, net=policy.settings)
     return policy, replace(config, network=kind, net=RogueNetConfig(), baseline=dict(policy.config))
+
+
+def unknown_parts(policy: Policy) -> list[str]:
+    """Name the entity types and features that `policy` is shown and does not know (`RogueNet.adapt_to`)."""
+    known: EntitySpace = policy.observation_space
+    shown: EntitySpace = getattr(policy, "reads", known)
+    types = [f"entity type {name!r}" for name in shown.entities if name not in known.entities]
+    features = [
+        f"feature {feature!r} of {name!r}"
+        for name, own in known.entities.items()
+        for feature in shown.entities[name]
+        if feature not in own
+    ]
+    global_features = [
+        f"global feature {name!r}" for name in shown.global_features if name not in known.global_features
+    ]
+    return types + features + global_features
 
 
 def _load(path: Path, own: str | None, space: EntitySpace | None, **options: Any) -> Any:

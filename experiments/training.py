@@ -44,7 +44,7 @@ from .config_file import to_yaml
 from .environments import EnvConfig, make_environments, with_lanes
 from .errors import UserError, user_errors
 from .listening import saying_that_no_game_is_there, stored_space
-from .networks import initial_policy
+from .networks import initial_policy, unknown_parts
 from .user_code import where_raised
 
 
@@ -226,6 +226,8 @@ def _announce(trainer: PPO, config: TrainConfig, run: Path, resume: bool, consol
         players = f" of {count} actor{'s' if count > 1 else ''}"
     resumed = f", resumed at step {trainer.step:,}" if resume else ""
     say(console, f"{config.env.id}, {trainer.episodes.num_envs} environments{players}, in {run}{resumed}")
+    if unknown := unknown_parts(trainer.policy):
+        say(console, f"left out, as the network does not know them: {', '.join(unknown)}")
 
 
 def _contains_a_run(run: Path) -> UserError:

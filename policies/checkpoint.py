@@ -22,6 +22,8 @@ import numpy as np
 import safetensors
 from numpy.typing import NDArray
 
+from ..envs import EntitySpace
+from ..envs.spaces.space_schema import space_from_schema
 from ..files import parse_json, read_regular
 
 FORMAT = 1
@@ -41,6 +43,8 @@ MAX_TENSORS = 10_000
 MAX_TABLE = 8 * 2**20
 #: Key of a network's metadata: where it acts otherwise than the plain RogueNet of its options and weights.
 DIFFERS = "differs"
+#: Key of the spaces that it reads, where they have more types or features than those that it knows.
+READS = "reads"
 _CHANGED = "it has changed since it was written (its SHA-256 differs)"
 
 
@@ -176,6 +180,18 @@ def edited(differing: str) -> str:
         " makes it, got one with edited modules, of which files hold options and weights alone. Make it a"
         " subclass (docs/own-training.md)"
     )
+
+
+def network_spaces(metadata: Mapping[str, Any]) -> tuple[EntitySpace, EntitySpace]:
+    """Return the space that a stored network knows, and the space that it reads (see `RogueNet.adapt_to`).
+
+    Raises:
+        KeyError, TypeError, ValueError: the metadata does not describe them.
+    """
+    spaces = metadata["spaces"]
+    same = {"actions": spaces["actions"], "frame": spaces.get("frame")}
+    read = {**metadata.get(READS, spaces), **same}
+    return space_from_schema(spaces), space_from_schema(read)
 
 
 def stored_weights(checkpoint: StoredCheckpoint[T], group: str = "policy") -> dict[str, T]:

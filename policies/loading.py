@@ -15,15 +15,18 @@ from ..envs.spaces.space_schema import space_from_schema
 from .baselines import GridNet, ImpalaGridNet, ImpalaNet, TransformerNet, UnitActionNet
 from .baselines.baseline import Baseline
 from .checkpoint import (
+    READS,
     CheckpointError,
     StoredCheckpoint,
     check_weights,
     edited_network,
     malformed_means,
+    network_spaces,
     newest_checkpoint,
     read_stored,
 )
 from .declared_sizes import check_declared_sizes
+from .policy import fit_to
 from .rogue_net import RogueNet
 
 #: What checkpoints can hold.
@@ -57,7 +60,8 @@ def load_policy(path: str | Path, *, network: type[Any] | None = None, **options
             as `network(observation_space, action_space, **config)`, with the `config` of the one saved.
         options: replace options of the network that don't change its weights, for instance `engine`.
 
-    A warning says if modules of the network were edited before it was saved: the one returned has none of it.
+    A network that was saved after `adapt_to` reads the same space again. A warning says if modules of the
+    network were edited before it was saved: the one returned has none of it.
 
     Raises:
         TypeError, ValueError: `path` is no path, there is no such option, it can't have this value, or the
@@ -74,6 +78,9 @@ def load_policy(path: str | Path, *, network: type[Any] | None = None, **options
         check_weights(policy.state_dict(), checkpoint)
         _check_alike(stored, policy)
     policy.load_state_dict(checkpoint.tensors["policy"])
+    with malformed_means(f"checkpoint {path} does not say what the network reads"):
+        if READS in checkpoint.metadata:
+            fit_to(policy, network_spaces(checkpoint.metadata)[1])
     if saved_otherwise := edited_network(checkpoint.metadata):
         warnings.warn(f"load_policy: {path}: {saved_otherwise}", UserWarning, stacklevel=2)
     return policy.eval()

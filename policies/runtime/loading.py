@@ -11,12 +11,12 @@ import safetensors.numpy
 from numpy.typing import NDArray
 
 from ...envs import EntitySpace
-from ...envs.spaces.space_schema import space_from_schema
 from ..checkpoint import (
     CheckpointError,
     StoredCheckpoint,
     edited_network,
     malformed_means,
+    network_spaces,
     newest_checkpoint,
     read_stored,
 )
@@ -53,9 +53,10 @@ def load_agent(path: str | Path, seed: int | None = None) -> Agent:
         check_declared_sizes(checkpoint)
         if saved_otherwise := edited_network(checkpoint.metadata):
             raise CheckpointError(f"load_agent: {path}: {saved_otherwise}, or load it with load_policy")
-        space = space_from_schema(checkpoint.metadata["spaces"])
-        network = _network(space, checkpoint)
-    return Agent(network, space, seed)
+        space, read = network_spaces(checkpoint.metadata)
+        agent = Agent(_network(space, checkpoint), space, seed)
+        agent.adapt_to(read)
+    return agent
 
 
 def _network(space: EntitySpace, checkpoint: StoredCheckpoint[NDArray[Any]]) -> Network:

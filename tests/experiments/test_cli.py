@@ -480,27 +480,6 @@ def test_play_refuses_another_kind_of_file(entitize: Run, trained: Path, tmp_pat
     assert "an .mp4 or a .gif file, got a.webm" in err
 
 
-FARM = """
-import entitize as ez
-class Farm(ez.EntityEnv):
-    entities = {"Cat": ["x"]}
-
-    def __init__(self):
-        self.action_space = ez.EntityActionSpace({"go": ez.GlobalCategorical(["on"])})
-        self.observation_space = ez.EntitySpace(self.entities, self.action_space)
-
-    def _reset(self, options):
-        rows = {name: [[0] * len(features)] for name, features in self.entities.items()}
-        return ez.Observation(rows, actions={"go": ez.actions.GlobalCategoricalMask()})
-
-    def _step(self, actions):
-        return self._reset({}), 1.0, True, False, {}
-
-class LargerFarm(Farm):
-    entities = {"Cat": ["x", "y"], "Dog": ["x"]}
-"""
-
-
 def test_info_tells_versions(entitize: Run) -> None:
     code, out, _ = entitize("info")
     assert code == 0
@@ -515,19 +494,6 @@ def test_info_tells_what_an_environment_shows_and_a_network_costs(entitize: Run)
     assert "  Move: Categorical(" in out
     assert re.search(r"parameters\n .*total +\d\d,\d\d\d\n.*IMPALA", out, re.DOTALL)
     assert re.search(r"multiply-adds per step with [\d.]+ Mine, [\d.]+ Robot, 1 Orbital Cannon", out)
-
-
-def test_info_of_a_network_whose_game_has_got_another_type(
-    entitize: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "farm.py").write_text(FARM)
-    monkeypatch.chdir(tmp_path)
-    small = ["--env.num-envs", 2, "--ppo.num-steps", 4, "--ppo.total-timesteps", 8, "--net.d-model", 8]
-    assert entitize("train", "--env.id", "farm:Farm", "--run", "old", *small)[0] == 0
-    more = ["--env.id", "farm:LargerFarm", "--init-from", "old", "--run", "new"]
-    assert entitize("train", *more, *small[:-2])[0] == 0
-    code, out, err = entitize("info", "new")
-    assert code == 0 and re.search(r"step with [\d.]+ Cat\b", out), err
 
 
 def test_info_of_a_path_that_is_no_run_says_so(entitize: Run, tmp_path: Path) -> None:

@@ -122,6 +122,22 @@ def test_info_describes_a_run_without_its_games(entitize: Run, run: Path) -> Non
     assert network == of_checkpoint.split("\n\n", 1)[1] and "Mouse (2): x, y" in network, title
 
 
+def test_a_run_that_went_on_in_an_extended_game_has_the_spaces_of_that_game(
+    entitize: Run, run: Path, tmp_path: Path
+) -> None:
+    extended, address = tmp_path / "extended", free_address()
+    spaces = {**SPACES, "entities": {"Dog": ["x"], **SPACES["entities"]}}
+    game = threading.Thread(target=play_on, args=(address, spaces))
+    game.start()
+    words = ("--init-from", run, "--listen", address, "--run", extended)
+    code, out, err = entitize("train", *words, *SMALL[:2], *SMALL[6:])
+    game.join(PATIENCE)
+    assert code == 0 and re.search(mentions("left out", "entity type 'Dog'"), out), err
+    reads = stored_space(read_run_config(extended), extended)["space"]
+    assert list(reads.entities) == list(spaces["entities"])
+    assert ez.load_agent(extended).reads == reads, "what `serve` expects of games"
+
+
 def test_a_folder_with_a_run_is_noticed_before_environments_are_made(entitize: Run, run: Path) -> None:
     for words in (["--listen", free_address()], ["--env.id", "nowhere:make"]):
         code, _, err = entitize("train", *words, "--run", run, *SMALL)
@@ -132,7 +148,7 @@ def test_some_runs_leave_the_spaces_to_the_first_game(run: Path) -> None:
     config = read_run_config(run)
     assert stored_space(config, run) == {"space": SPACE}
     assert stored_space(config, checkpoint_paths(run / "checkpoints")[0]) == {"space": SPACE}
-    assert stored_space(replace(config, init_from=str(run)), run) == {}, "its games may show more"
+    assert stored_space(replace(config, init_from="elsewhere"), run) == {"space": SPACE}
     assert stored_space(replace(config, env=replace(config.env, id="MineSweeper")), run) == {}
     shutil.rmtree(run / "checkpoints")
     assert stored_space(config, run) == {}

@@ -29,13 +29,14 @@ from weakref import WeakSet
 import safetensors.torch
 from torch import Tensor, contiguous_format
 
-from ...envs import space_schema
+from ...envs import EntitySpace, space_schema
 from ...files import sync_folder, write_synced
 from ...policies import METADATA, CheckpointError, Policy, check_members, checkpoint_paths, step_of
 from ...policies.checkpoint import (
     DIFFERS,
     FORMAT,
     MAX_TENSORS,
+    READS,
     StoredCheckpoint,
     edited,
     newest_checkpoint,
@@ -206,7 +207,11 @@ def network_metadata(policy: Policy) -> dict[str, Any]:
         if policy not in _warned:
             _warned.add(policy)
             warnings.warn(f"saved RogueNet: {edited(differing)}", UserWarning, stacklevel=3)
-    return {"spaces": space_schema(policy.observation_space), "policy": saved}
+    metadata = {"spaces": space_schema(policy.observation_space), "policy": saved}
+    reads: EntitySpace = getattr(policy, "reads", policy.observation_space)
+    if reads != policy.observation_space:
+        metadata[READS] = space_schema(reads)
+    return metadata
 
 
 def clear_leftovers(folder: Path) -> None:
