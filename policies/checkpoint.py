@@ -343,7 +343,11 @@ def _read_or_suggest(path: Path, read: Callable[[Path], R]) -> R:
 
 
 def _alternative(path: Path, read: Callable[[Path], Any]) -> str:
-    """Name the newest older checkpoint beside `path` that can be read; if `path` is missing, the newest."""
+    """Name the newest older checkpoint beside `path` that can be read; if `path` is missing, the newest. If
+    `path` is a folder of checkpoints, name the newest in it.
+    """
+    if inside := checkpoint_paths(path):
+        return f"; the newest in it is {inside[-1].name}"
     others = checkpoint_paths(path.parent)
     if not path.exists():
         return f"; the newest there is {others[-1].name}" if others else ""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntitySpace
+from ...envs.errors import named_kind
 from ...envs.spaces.changes import action_changes
 from ...ragged import RaggedArray
 from ...ragged.index_kernels import fill_join_rows
@@ -93,6 +94,8 @@ class Inputs:
 
     def adapt_to(self, space: EntitySpace) -> None:
         """Read batches of `space`; see `RogueNet.adapt_to`."""
+        if not isinstance(space, EntitySpace):
+            raise TypeError(f"adapt_to: expected an EntitySpace, got {named_kind(space)}")
         if space.actions != self.space.actions:
             raise ValueError(f"{action_changes(space.actions, self.space.actions)} of the network")
         for name in self.space.entities:

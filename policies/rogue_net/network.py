@@ -281,6 +281,7 @@ class RogueNetwork(nn.Module):
         `adapt_to(net.observation_space)` undoes it.
 
         Raises:
+            TypeError: `space` is no `EntitySpace`.
             ValueError: a type or feature that the network needs is missing, or the actions differ.
         """
         self.inputs.adapt_to(space)

@@ -94,28 +94,28 @@ class Agent:
                 *(seen, rng, self.action_space),  # type: ignore[arg-type]
                 lambda asked: self._act_for_ids(asked, None, deterministic),
             )
-        rng = self.rng if rng is None else rng
         if isinstance(seen, EntityBatch):
-            return self._network.act(seen, rng, deterministic)
+            return self._network.act(seen, self.rng if rng is None else rng, deterministic)
         if isinstance(seen, Observation):
             return self._act_for_ids(seen, rng, deterministic)
-        try:
-            result = self._network.act(self._reader.read(seen), rng, deterministic)
-        except ObservationError:
-            raise
-        except ValueError as error:
-            raise ObservationError(self._reader.space.problem(seen) or str(error)) from None
-        return {name: chosen.values for name, chosen in result.actions.items()}
+        return self._act_for_step(seen, rng, deterministic)
 
     def _act_for_ids(
         self, seen: Observation, rng: np.random.Generator | None, deterministic: bool
     ) -> dict[str, Action]:
-        rng = self.rng if rng is None else rng
         resolved = self._resolver.resolve(seen)
-        batch = self._reader.read(resolved.plain(self._reader.space))
-        result = self._network.act(batch, rng, deterministic)
-        actions = {name: chosen.values for name, chosen in result.actions.items()}
+        actions = self._act_for_step(resolved.plain(self._reader.space), rng, deterministic)
         return self._resolver.dispatch(resolved, actions)
+
+    def _act_for_step(
+        self, seen: Mapping[str, Any], rng: np.random.Generator | None, deterministic: bool
+    ) -> dict[str, NDArray[Any]]:
+        batch = self._reader.read(seen)
+        try:
+            result = self._network.act(batch, self.rng if rng is None else rng, deterministic)
+        except ValueError as error:
+            raise ObservationError(self._reader.space.problem(seen) or str(error)) from None
+        return {name: chosen.values for name, chosen in result.actions.items()}
 
     def choose(
         self,
@@ -166,6 +166,7 @@ class Agent:
         `adapt_to(agent.observation_space)` undoes it.
 
         Raises:
+            TypeError: `space` is no `EntitySpace`.
             ValueError: a type or feature that the network needs is missing, or the actions differ.
         """
         self._network.adapt_to(space)

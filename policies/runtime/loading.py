@@ -11,6 +11,7 @@ import safetensors.numpy
 from numpy.typing import NDArray
 
 from ...envs import EntitySpace
+from ...envs.seeds import lane_seeds
 from ..checkpoint import (
     CheckpointError,
     StoredCheckpoint,
@@ -43,10 +44,12 @@ def load_agent(path: str | Path, seed: int | None = None) -> Agent:
 
     Raises:
         TypeError: `path` is no path.
+        ValueError: `seed` is negative or no whole number.
         CheckpointError: there is no checkpoint, it is corrupt, or it holds no network or an edited
             one.
         ImportError: the network needs torch, which is not installed.
     """
+    lane_seeds(seed, 1)  # checks it
     path = newest_checkpoint(path)
     checkpoint = read_stored(path, safetensors.numpy.load, "policy")
     with malformed_means(f"checkpoint {path} does not describe a network"):

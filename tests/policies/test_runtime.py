@@ -398,11 +398,28 @@ def test_an_agent_reads_wider_spaces(tmp_path: Path) -> None:
     np.testing.assert_array_equal(agent.value(narrow), value)
     with raises(ValueError, "entity type 'values'"):
         agent.adapt_to(EntitySpace({"type": ["x", "y"]}, space.actions, ["g0"]))
+    with raises(TypeError, "EntitySpace", "list"):
+        agent.adapt_to(["type"])  # type: ignore[arg-type]
     kept = {name: list(features) for name, features in space.entities.items()}
     with raises(ValueError, "actions", "'move'", "'jump'"):
         agent.adapt_to(EntitySpace(kept, EntityActionSpace({"jump": space.actions["move"]}), ["g0"]))
     with raises(ValueError, "actions", "'move'", "'fly'"):
         agent.adapt_to(EntitySpace(kept, EntityActionSpace({"move": ez.Categorical(["fly"])}), ["g0"]))
+
+
+def test_a_new_type_does_not_act(tmp_path: Path) -> None:
+    space = EntitySpace({"Cat": ["x"]}, EntityActionSpace({"go": ez.Categorical(["on", "back"])}))
+    agent, _ = make_pair(space, tmp_path)
+    agent.adapt_to(EntitySpace({"Cat": ["x"], "Dog": ["x"]}, space.actions))
+    rows, ids = {"Cat": [[1.0]], "Dog": [[1.0], [2.0]]}, {"Cat": ["Tom"], "Dog": ["Rex", "Ace"]}
+
+    def act(*actors: str) -> Any:
+        mask = ez.actions.CategoricalMask(actor_ids=actors)
+        return agent.act(ez.Observation(rows, ids=ids, actions={"go": mask}))
+
+    assert act("Tom")["go"].actors == ["Tom"]
+    with raises(ez.ObservationError, "'go'", "types that the network knows", "entity 2"):
+        act("Tom", "Ace")
 
 
 # -- checkpoints ---------------------------------------------------------------------------------------------
@@ -420,6 +437,12 @@ def test_corrupt_and_foreign_checkpoints_are_refused(tmp_path: Path) -> None:
         load_agent(path)
     with raises(CheckpointError, "checkpoint", tmp_path / "nowhere"):
         load_agent(tmp_path / "nowhere")
+    sound = save(RogueNet(space, space.actions), tmp_path / "sound")
+    with raises(CheckpointError, sound.parent, "the newest in it", sound.name):
+        load_agent(sound.parent)
+    for seed in (-1, "a", 1.5):
+        with raises(ValueError, "seed", seed):
+            load_agent(sound, seed)  # type: ignore[arg-type]
     (tmp_path / "empty" / "checkpoints").mkdir(parents=True)
     with raises(CheckpointError, tmp_path / "empty", "no checkpoint"):
         load_agent(tmp_path / "empty")
