@@ -99,23 +99,27 @@ class Baseline(nn.Module, ABC):
         log_probs, entropies, values = self._evaluate(seen, mask, actors, chosen)
         return Evaluation({self.name: log_probs}, {self.name: entropies}, values)
 
-    def explain(self, batch: EntityBatch) -> Explanation:
-        """Return the distribution of the action at a single step; there is no attention to show.
+    def log_probs(self, batch: EntityBatch) -> dict[str, Tensor]:
+        """Return the log-probability of every choice; same contract as `RogueNet.log_probs`.
 
         A network that lets actors take turns has none before they do.
+        """
+        if type(self)._logits_values is Baseline._logits_values:
+            return {}
+        seen, mask, actors = self._read(batch)
+        logits, _ = self._logits_values(seen, actors, None)
+        return {self.name: self.distribution.log_probs(logits, mask.mask)}
+
+    def explain(self, batch: EntityBatch) -> Explanation:
+        """Return the distribution of the action at a single step; there is no attention to show.
 
         Raises:
             ValueError: the batch does not fit the space, or has another number of steps.
         """
         check_one_step(batch)
-        if type(self)._logits_values is Baseline._logits_values:
-            return Explanation({})
         with torch.inference_mode():
-            seen, mask, actors = self._read(batch)
-            logits, _ = self._logits_values(seen, actors, None)
-            return Explanation(
-                {self.name: self.distribution.log_probs(logits, mask.mask).exp().cpu().numpy()}
-            )
+            found = self.log_probs(batch)
+            return Explanation({name: given.exp().cpu().numpy() for name, given in found.items()})
 
     def forward(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Evaluation:
         """Return `evaluate(batch, actions)`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from ...envs import ActionMask, Categorical, Continuous, MultiCategorical, SelectEntity
 from ...ragged import RaggedArray
 from ..inputs.actors import (
+    FORBIDDEN,
     Drawn,
     actor_rows,
     check_choices,
@@ -95,6 +97,13 @@ class FusedHead(ABC):
     @abstractmethod
     def draw(self, x: Floats, w: Floats, batch: HeadBatch, rng: np.random.Generator | None) -> Drawn:
         """Draw an action for each actor with `rng`; None: take the most probable one."""
+
+    def log_probs(self, x: Floats, w: Floats, batch: HeadBatch) -> Floats | None:
+        """Return the log-probability of every choice; same contract as `RogueNet.log_probs`.
+
+        None: the action has no list of choices.
+        """
+        return None
 
     @abstractmethod
     def refuse(self, batch: HeadBatch, actions: RaggedArray, actor: int) -> None:
@@ -197,6 +206,14 @@ class FusedChoices(FusedHead):
         if self.conditional is not None:
             return Drawn(chosen.reshape(count, self.parts), log_probs)
         return Drawn(chosen, log_probs)
+
+    def log_probs(self, x: Floats, w: Floats, batch: HeadBatch) -> Floats:
+        rows = x.reshape(-1, self.d)[batch.arrays.rows]
+        logits = _linear(rows, w, self.place, self.num_choices)
+        allowed = batch.arrays.mask.reshape(logits.shape)
+        for start, stop in pairwise(self.components.tolist()):
+            logits[:, start:stop] = _log_softmax(logits[:, start:stop], allowed[:, start:stop])
+        return logits
 
     def refuse(self, batch: HeadBatch, actions: RaggedArray, actor: int) -> None:
         allowed = batch.mask.mask.values
@@ -324,8 +341,36 @@ class FusedSelection(FusedHead):
             raise nothing_allowed(self.name, "entity", batch.mask.actors, without_choice)
         return Drawn(batch.arrays.chosen, log_probs)
 
+    def log_probs(self, x: Floats, w: Floats, batch: HeadBatch) -> Floats:
+        rows, arrays = x.reshape(-1, self.d), batch.arrays
+        queries = _linear(rows[arrays.rows], w, self.place, self.width)
+        keys = _linear(rows[arrays.actee_rows], w, self.place + self.width * (self.d + 1), self.width)
+        result = np.empty(len(arrays.mask), np.float32)
+        for step in range(len(arrays.pair_offsets) - 1):
+            actors, actees, pairs = (
+                slice(offsets[step], offsets[step + 1])
+                for offsets in (arrays.actor_offsets, arrays.actee_offsets, arrays.pair_offsets)
+            )
+            scores = queries[actors] @ keys[actees].T / np.float32(np.sqrt(self.width))
+            allowed = arrays.mask[pairs].reshape(scores.shape)
+            result[pairs] = _log_softmax(scores, allowed).reshape(-1)
+        return result
+
     def refuse(self, batch: HeadBatch, actions: RaggedArray, actor: int) -> None:
         raise not_selectable(self.name, actions, actor)
+
+
+def _linear(rows: Floats, w: Floats, start: int, size: int) -> Floats:
+    """Return W x + b (A, size) of each row (A, d); W (size, d) and b lie in `w` from `start` on."""
+    end = start + size * rows.shape[1]
+    return rows @ w[start:end].reshape(size, -1).T + w[end : end + size]
+
+
+def _log_softmax(logits: Floats, allowed: NDArray[np.bool_]) -> Floats:
+    """Return log-probabilities (A, C); -inf where not allowed."""
+    logits = np.where(allowed, logits, -np.inf)
+    shifted = logits - logits.max(1, keepdims=True, initial=np.float32(FORBIDDEN))
+    return shifted - np.log(np.maximum(np.exp(shifted).sum(1, keepdims=True), 1))
 
 
 def fused_head(layout: Layout, name: str, action: Any, settings: RogueNetConfig) -> FusedHead:

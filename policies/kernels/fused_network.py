@@ -137,6 +137,26 @@ class FusedNetwork:
         )
         return encoded.values
 
+    def log_probs(
+        self, prepared: Prepared, masks: Mapping[str, ActionMask], weights: Weights
+    ) -> dict[str, Floats]:
+        """Return the log-probability of every choice; same contract as `RogueNet.log_probs`.
+
+        Raises:
+            ValueError: a mask does not fit the batch.
+        """
+        encoded = self._start(prepared, weights, learns=False)
+        over_sequences(
+            prepared.rows.offsets, lambda _, first, last: self._encode(encoded, weights, first, last)
+        )
+        found = {
+            name: head.log_probs(
+                encoded.policy.out, weights.flat, head.read(encoded.policy.rows, masks[name], None)
+            )
+            for name, head in self.heads.items()
+        }
+        return {name: log_probs for name, log_probs in found.items() if log_probs is not None}
+
     def evaluate(
         self,
         prepared: Prepared,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, TypeVar, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from .network import Network
 from .steps import StepReader
 
 _Choice = TypeVar("_Choice", bound=Enum)
+_Seen: TypeAlias = EntityBatch | Mapping[str, Any] | Observation
 
 
 class Agent:
@@ -149,15 +150,38 @@ class Agent:
     ) -> None:
         """Do nothing: a game that is trained in reports the end of an episode here (see `ez.program`)."""
 
-    def value(self, seen: EntityBatch | Mapping[str, Any] | Observation) -> NDArray[np.float32]:
+    def value(self, seen: _Seen) -> NDArray[np.float32]:
         """The return that the network expects at each step (B,); of one observation (1,).
 
         Raises:
             ValueError: as for `act`.
         """
+        return self._network.value(self._as_batch(seen))
+
+    def log_probs(
+        self, seen: EntityBatch | Mapping[str, Any] | Observation
+    ) -> dict[str, NDArray[np.float32]]:
+        """The log-probability of every choice of each action, of the shape of its mask.
+
+        `np.exp` makes probabilities of them. Those of categorical actions are (A, C), of A actors and C
+        choices; those of select-entity actions are (P,), actor by actor, of each with every entity of its
+        step that some actor may select. Choices of conditional multi-discrete actions have those within their
+        component. Forbidden choices have -inf. Continuous actions are left out, and so are networks in which
+        actors take turns.
+
+        Raises:
+            ValueError: as for `act`.
+        """
+        found = self._network.log_probs(self._as_batch(seen)).items()
+        return {
+            name: given.detach().float().cpu().numpy() if hasattr(given, "detach") else given
+            for name, given in found
+        }
+
+    def _as_batch(self, seen: _Seen) -> EntityBatch:
         if isinstance(seen, Observation):
             seen = self._resolver.resolve(seen).plain(self._reader.space)
-        return self._network.value(seen if isinstance(seen, EntityBatch) else self._reader.read(seen))
+        return seen if isinstance(seen, EntityBatch) else self._reader.read(seen)
 
     def adapt_to(self, space: EntitySpace) -> None:
         """Read steps of `space`, which may have more entity types and features than the network knows.

@@ -27,6 +27,10 @@ class Network(ActingPolicy, Protocol):
         """Return the values (B,); same contract as `Policy.value`."""
         ...
 
+    def log_probs(self, batch: EntityBatch) -> Mapping[str, Any]:
+        """Return arrays or tensors; same contract as `RogueNet.log_probs`."""
+        ...
+
     def adapt_to(self, space: EntitySpace) -> None:
         """Read batches of `space`; same contract as `RogueNet.adapt_to`."""
         ...
@@ -60,6 +64,10 @@ class FlatNetwork:
     def value(self, batch: EntityBatch) -> NDArray[np.float32]:
         """Predicted return of each step (B,)."""
         return self._network.values(self._inputs.prepare(batch), self._weights)
+
+    def log_probs(self, batch: EntityBatch) -> dict[str, NDArray[np.float32]]:
+        """Log-probabilities of all choices; same contract as `RogueNet.log_probs`, without gradients."""
+        return self._network.log_probs(self._inputs.prepare(batch), batch.actions, self._weights)
 
     def adapt_to(self, space: EntitySpace) -> None:
         """Read batches of `space`; same contract as `RogueNet.adapt_to`."""

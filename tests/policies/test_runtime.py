@@ -39,6 +39,7 @@ from entitize.trainers import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from facts import raises
 
@@ -118,6 +119,12 @@ def assert_same(got: dict[str, RaggedArray], wanted: dict[str, RaggedArray], exa
         np.testing.assert_allclose(got[name].values, array.values, rtol=2e-5, atol=2e-5, err_msg=name)
 
 
+def assert_alike(got: dict[str, NDArray[np.float32]], wanted: dict[str, torch.Tensor]) -> None:
+    assert list(got) == list(wanted)
+    for name, found in wanted.items():
+        np.testing.assert_allclose(got[name], found.detach().numpy(), rtol=2e-5, atol=2e-5, err_msg=name)
+
+
 @settings(max_examples=settings.default.max_examples // 2)
 @given(data=st.data())
 def test_decisions_are_those_of_the_torch_engine(data: st.DataObject, tmp_path_factory: Any) -> None:
@@ -150,11 +157,13 @@ def test_decisions_are_those_of_the_torch_engine(data: st.DataObject, tmp_path_f
         assert_same(got.log_probs, wanted.log_probs, False)
         np.testing.assert_allclose(got.values, wanted.values, rtol=2e-5, atol=2e-5)
     np.testing.assert_allclose(agent.value(batch), net.value(batch), rtol=2e-5, atol=2e-5)
+    assert_alike(agent.log_probs(batch), net.log_probs(batch))
     for step, observation in enumerate(observations):
         alone = agent.act(observation, np.random.default_rng(step))
         row = net.act(batch.gather([step]), np.random.default_rng(step))
         assert_same({name: RaggedArray.from_arrays([v]) for name, v in alone.items()}, row.actions, True)
         np.testing.assert_allclose(agent.value(observation), wanted.values[[step]], rtol=2e-5, atol=2e-5)
+        assert_alike(agent.log_probs(observation), net.log_probs(batch.gather([step])))
 
 
 def test_without_a_generator_an_agent_draws_from_its_own(tmp_path: Path) -> None:
@@ -464,6 +473,7 @@ def test_what_the_kernels_can_not_run_runs_on_torch(tmp_path: Path, monkeypatch:
     observation = unbatch_observation(space, batch, 2)
     assert set(agent.act(observation)) == {"move", "aim"}
     np.testing.assert_allclose(agent.value(observation), wanted.values[[2]], rtol=1e-5)
+    assert_alike(agent.log_probs(batch), net.log_probs(batch))
 
     found = importlib.util.find_spec
     monkeypatch.setattr(

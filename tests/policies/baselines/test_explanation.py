@@ -25,6 +25,21 @@ def test_components_sum_to_1_or_are_masked(rts_space, map_batch, network):
         np.testing.assert_allclose(found[:, start:stop].sum(1), mask[:, start:stop].any(1), rtol=1e-5)
 
 
+@pytest.mark.parametrize("network", [GridNet, TransformerNet])
+def test_log_probs_are_those_of_the_actions_drawn(rts_space, map_batch, network):
+    space = rts_space()
+    batch = map_batch(space, 8, 8)
+    policy = network(space, space.actions, height=8, width=8, composite="all").eval()
+    ((name, found),) = policy.log_probs(batch).items()
+    acted = policy.act(batch, np.random.default_rng(0))
+    action, mask = space.actions[name], batch.actions[name].mask.values
+    chosen = acted.actions[name].values + action.offsets[:-1]
+    counted = np.where(
+        np.take_along_axis(mask, chosen, 1), np.take_along_axis(found.detach().numpy(), chosen, 1), 0
+    )
+    np.testing.assert_allclose(counted.sum(1), acted.log_probs[name].values, rtol=1e-4, atol=1e-5)
+
+
 def test_a_network_that_takes_turns_has_no_distributions(rts_space, map_batch):
     space = rts_space()
     policy = UnitActionNet(space, space.actions, height=8, width=8)
