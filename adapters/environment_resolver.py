@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -19,10 +18,11 @@ from ..envs import EntitySpace
 from ..envs.batch.batch_spaces import EntityBatchSpace
 from ..envs.errors import whole_number
 from ..envs.registration import find_namespace, known_ids, latest_game
-from ..envs.returned import check_has_spaces, old_gym_hint, other_package_hint
+from ..envs.returned import other_package_hint
 from ..suggestions import check_options, did_you_mean
+from .entity_conversion import as_entity_env, in_this_process, make_entity_env, make_entity_vector_env
 from .module_names import check_module_name, find_attribute, importable_name
-from .pettingzoo.made_games import is_game, lanes_of, makes_games
+from .pettingzoo.made_games import lanes_of, makes_games
 
 if TYPE_CHECKING:
     from ..envs import EntityVectorEnv
@@ -176,9 +176,7 @@ def _vector_env(
     if "wrappers" in kwargs and not makers.is_function:
         raise TypeError(f"{makers.name}: wrappers: expected none. Give a function that makes and wraps one")
     if makers.make_vec is not None:
-        if makers.is_function:
-            check_options("make_vec", makers.make_vec, kwargs)
-        return as_entity_vector_env(makers.make_vec(num_envs=num_envs, **kwargs), makers.name, view)
+        return _all_lanes(makers, makers.make_vec, num_envs, view, dict(kwargs))
     assert makers.make is not None
     options = dict(kwargs)
     num_workers, timeout = options.pop("num_workers", 0), options.pop("worker_timeout", 60.0)
@@ -190,9 +188,32 @@ def _vector_env(
             return lanes_of(one, num_envs, view, num_workers=num_workers, worker_timeout=timeout)
         from ..envs.vector.process_vector import ProcessVectorEnv
 
-        env_fns = [partial(_entity_env, one, makers.name, view)] * num_envs
+        env_fns = [partial(make_entity_env, one, makers.name, view)] * num_envs
         return ProcessVectorEnv(env_fns, num_workers, timeout)
-    return _listed(one, makers.name, num_envs, view)
+    return in_this_process(one, makers.name, num_envs, view)
+
+
+def _all_lanes(
+    makers: Makers,
+    make_vec: Callable[..., Any],
+    num_envs: int,
+    view: View | Mapping[str, Any] | None,
+    options: dict[str, Any],
+) -> EntityVectorEnv:
+    """Return what a function makes that takes `num_envs`; in processes, unless it sees to them itself."""
+    num_workers, timeout = 0, 60.0
+    if makers.is_function:
+        if not makers.is_program and not _takes(make_vec, "num_workers"):
+            num_workers, timeout = options.pop("num_workers", 0), options.pop("worker_timeout", timeout)
+        check_options("make_vec", make_vec, options, _OF_MAKE_VEC)
+    make = partial(make_entity_vector_env, partial(make_vec, **options), makers.name, view)
+    if not num_workers:
+        return make(num_envs)
+    from ..envs.vector.sharded_vector import ShardedVectorEnv
+    from ..envs.vector.workers.worker_pool import shares
+
+    num_lanes = [len(run) for run in shares([1] * num_envs, num_workers, "envs")]
+    return ShardedVectorEnv([partial(make, lanes) for lanes in num_lanes], num_lanes, worker_timeout=timeout)
 
 
 def _vector_spec(
@@ -223,108 +244,6 @@ def _vector_spec(
         return None
 
 
-def as_entity_env(
-    env: Any, name: str, view: View | Mapping[str, Any] | None = None
-) -> gymnasium.Env[Any, Any]:
-    """Return `env` if it is an entity environment, or wrapped as one.
-
-    Raises:
-        TypeError: `env` is no environment that can be wrapped without further options.
-        ViewError: the view does not fit the observation space.
-    """
-    from ..envs.spaces import EntitySpace
-
-    if isinstance(env, gymnasium.Env):
-        check_has_spaces(name, env)
-        if not isinstance(env.observation_space, EntitySpace):
-            from .gymnasium.wrap import EntityWrapper
-
-            return EntityWrapper(env, view)
-        _refuse_view(name, view)
-        return env
-    if "entity_gym" in sys.modules:
-        from .entity_gym import from_entity_gym
-        from .entity_gym.package import entity_gym
-
-        if isinstance(env, entity_gym.Environment):
-            _refuse_view(name, view)
-            return from_entity_gym(env)
-    raise TypeError(f"{name} made {env!r}: expected an environment.{_advice(env)}")
-
-
-def as_entity_vector_env(
-    venv: Any, name: str, view: View | Mapping[str, Any] | None = None
-) -> EntityVectorEnv:
-    """Return `venv` if it is an entity vector environment, or wrapped as one.
-
-    Raises:
-        TypeError: `venv` is no vector environment.
-        ViewError: the view does not fit the observation space.
-    """
-    from ..envs.vector.vector_env import EntityVectorEnv
-
-    if isinstance(venv, EntityVectorEnv):
-        _refuse_view(name, view)
-        return venv
-    if isinstance(venv, gymnasium.vector.VectorEnv):
-        from .gymnasium.views.view_config import from_config
-        from .gymnasium.wrap_vec import wrap_vec
-
-        try:
-            return wrap_vec(venv, from_config(view))
-        except BaseException:
-            venv.close()
-            raise
-    raise TypeError(f"{name} made {venv!r}: expected a vector environment")
-
-
-def _entity_env(
-    one: Callable[[], Any], name: str, view: View | Mapping[str, Any] | None
-) -> gymnasium.Env[Any, Any]:
-    return as_entity_env(one(), name, view)
-
-
-def _listed(
-    one: Callable[[], Any], name: str, num_envs: int, view: View | Mapping[str, Any] | None
-) -> EntityVectorEnv:
-    """Return a vector environment that steps single environments in this process."""
-    from ..envs.spaces import EntitySpace
-    from ..envs.vector.list_vector import ListVectorEnv, check_separate
-
-    made = [one()]  # to see what it is; it becomes the first lane
-
-    def lane() -> Any:
-        return made.pop() if made else one()
-
-    if is_game(made[0]):
-        return lanes_of(lane, num_envs, view)
-    if isinstance(made[0], gymnasium.Env):
-        check_has_spaces(name, made[0])
-        if not isinstance(made[0].observation_space, EntitySpace):
-            from .gymnasium.lanes import PlainLanes
-
-            envs = PlainLanes([lane] * num_envs, name)
-            check_separate(envs.envs)
-            return as_entity_vector_env(envs, name, view)
-    return ListVectorEnv([partial(_entity_env, lane, name, view)] * num_envs)
-
-
-def _refuse_view(name: str, view: View | Mapping[str, Any] | None) -> None:
-    if view is not None:
-        raise TypeError(f"{name} is an entity environment: remove view, which is for other environments")
-
-
-def _advice(env: Any) -> str:
-    if isinstance(env, gymnasium.vector.VectorEnv):
-        return " A function that makes a vector environment must take num_envs"
-    if is_game(env):
-        return (
-            " A game of several agents has a lane for each: use make_vec. For a team of agents use"
-            " entitize.from_pettingzoo"
-        )
-    return old_gym_hint(env)
-
-
 # -- finding ------------------------------------------------------------------------------------------------
 
 
@@ -335,13 +254,16 @@ def _function(name: str, function: Callable[..., Any]) -> Makers:
         from .programs.vector_env import make_vec as run_games
 
         return Makers(name, None, partial(run_games, function), is_function=True, is_program=True)
-    try:
-        takes_num_envs = "num_envs" in inspect.signature(function).parameters
-    except (TypeError, ValueError):  # a signature that can't be found out
-        takes_num_envs = False
-    if takes_num_envs:
+    if _takes(function, "num_envs"):
         return Makers(name, None, function, is_function=True)
     return Makers(name, function, is_function=True)
+
+
+def _takes(function: Callable[..., Any], parameter: str) -> bool:
+    try:
+        return parameter in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # a signature that can't be found out
+        return False
 
 
 def _spec(env_id: str) -> EnvSpec:

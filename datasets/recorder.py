@@ -16,7 +16,7 @@ from ..envs.errors import whole_number
 from ..envs.seeds import lane_seeds
 from ..envs.vector import GivenActions, PlayFunction, StepResult
 from ..envs.vector.episode_counts import count_step, episode_quota
-from ..envs.vector.infos import step_infos
+from ..envs.vector.infos import final_observations, step_infos
 from ..envs.vector.vector_checks import check_autoreset, check_fits, check_vector_env
 from ..envs.vector.vector_spec import VectorSpec
 from ..envs.vector.wrapper import EntityVectorWrapper, uncounted
@@ -142,9 +142,9 @@ class Recorder(EntityVectorWrapper):
 
     def _record_final(self, info: Mapping[str, Any], ended: NDArray[np.bool_]) -> None:
         """Record the final observations of episodes that ended, where the environment returns them."""
-        if "final_obs" not in info:
+        if (found := final_observations(info)) is None:
             return
-        lanes = np.flatnonzero(info["_final_obs"])
+        lanes, final = found
         kept = np.flatnonzero(self.recorded[lanes] & ended[lanes])
         if not len(kept):
             return
@@ -152,7 +152,7 @@ class Recorder(EntityVectorWrapper):
         nothing = np.zeros(count, bool)
         self.writer.append(
             Steps(
-                info["final_obs"].gather(kept),
+                final.gather(kept),
                 no_actions(self.single_action_space, count),
                 lane=lanes.astype(np.int32),
                 episode=self._episodes[lanes],

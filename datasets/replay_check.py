@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..envs import EntityBatch, EntityVectorEnv
+from ..envs.vector.infos import final_observations
 from ..envs.vector.vector_checks import check_vector_env
 from ..ragged import RaggedArray
 from .dataset import EntityDataset
@@ -112,11 +113,11 @@ def _difference(step: int, recorded: Steps, row: int, what: str, was: Any, is_: 
 def _different_finals(
     recorded: Steps, info: Mapping[str, Any], tolerance: float
 ) -> tuple[int, str, Any, Any] | None:
-    if not len(recorded) or "final_obs" not in info:
+    if not len(recorded) or (given := final_observations(info)) is None:
         return None
-    lanes = np.flatnonzero(info["_final_obs"])
+    lanes, final = given
     _, ours, theirs = np.intersect1d(recorded.lane, lanes, return_indices=True)
-    recorded_finals, finals = recorded.observations.gather(ours), info["final_obs"].gather(theirs)
+    recorded_finals, finals = recorded.observations.gather(ours), final.gather(theirs)
     found = _different_batch(recorded_finals, finals, tolerance)
     if found is None:
         return None

@@ -234,7 +234,8 @@ class VectorSubject(Subject):
             self.fail(
                 f"info['final_obs']: expected an EntityBatch of the {given.sum()} ended envs, got {final!r}"
             )
-        problem = type(self.env.observation_space)(self.space, len(final)).problem(final)
+        lanes = np.flatnonzero(given).tolist()
+        problem = type(self.env.observation_space)(self.space, len(final)).problem(final, lanes)
         if problem:
             self.fail(f"info['final_obs']: {problem}")
         return final

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..envs import EntityBatch
+from ..envs.vector.infos import final_observations
 from ..ragged.compiled import compiled
 from .lanes import Shown
 from .runs.guard import check_lanes
@@ -149,16 +150,17 @@ def final_values(
 
     Raises:
         NonFiniteError: a value is NaN or infinite.
+        ObservationError: see `final_observations`.
     """
     cut_off = truncated & ~terminated
-    if not cut_off.any() or "final_obs" not in info:
+    if not cut_off.any() or (found := final_observations(info)) is None:
         return last_values
-    lanes = np.flatnonzero(info["_final_obs"])  # final_obs holds these, in this order
+    lanes, final = found
     wanted = cut_off[lanes]
     if not wanted.any():
         return last_values
     values = last_values.copy()
-    values[lanes[wanted]] = policy.value(info["final_obs"].gather(np.flatnonzero(wanted)))
+    values[lanes[wanted]] = policy.value(final.gather(np.flatnonzero(wanted)))
     check_lanes("value of the final observation", values)
     return values
 

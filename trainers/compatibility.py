@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 
 from ..envs import EntityVectorEnv, space_schema
@@ -13,11 +14,12 @@ from ..envs.spaces.changes import action_changes
 from ..envs.vector.vector_checks import POLICY_FIRST, check_autoreset, check_fits, check_vector_env
 from ..envs.vector.wrapper import evolving_layer
 from ..policies import Policy, check_members
+from ..ragged import RaggedArray
 from .config import PPOConfig
 from .ranks import Ranks
 from .rollout import Samples
 from .rollout_source import RolloutSource
-from .runs.guard import check_batch
+from .runs.guard import NonFiniteError, check_batch
 
 
 def checked_config(config: PPOConfig | None) -> PPOConfig:
@@ -61,13 +63,20 @@ def checked_ranks(
     return slice(first, first + venv.num_envs), sum(counts)
 
 
-def check_samples(samples: Samples, policy: Policy) -> None:
-    """Check that a rollout from elsewhere is one that `policy` can learn from; an empty one is.
+def check_samples(
+    samples: Samples,
+    policy: Policy,
+    num_envs: int | None = None,
+    lanes: NDArray[np.int64] | None = None,
+) -> None:
+    """Check that `policy` can learn from samples; from empty ones it can.
+
+    `num_envs` and `lanes`: see `guard.check_batch`.
 
     Raises:
-        TypeError: they are no `Samples`.
+        TypeError: they are no `Samples`, or one of their arrays is none of float32 or float64.
         ValueError: they are of other entity types or actions, or an array has another shape.
-        NonFiniteError: a feature is NaN or infinite.
+        NonFiniteError: a feature or another number is NaN or infinite.
     """
     if not isinstance(samples, Samples):
         raise TypeError(
@@ -82,12 +91,42 @@ def check_samples(samples: Samples, policy: Policy) -> None:
     ):
         if len(samples) and own != other:
             raise ValueError(f"update: samples: {what}: expected those of the policy, {own}, got {other}")
+    check_batch(samples.observations, space, num_envs, lanes)
+    steps = len(samples.observations)
     for name in ("values", "advantages", "returns"):
-        array = getattr(samples, name)
-        if np.shape(array) != (len(samples.observations),):
-            wanted = f"one number for each of {len(samples.observations)} steps"
-            raise ValueError(f"update: samples: {name}: expected {wanted}, got shape {np.shape(array)}")
-    check_batch(samples.observations, None)  # its steps may be of any environments
+        _check_numbers(name, getattr(samples, name), (steps,), f"one number for each of {steps} steps")
+    for name in samples.actions if steps else ():
+        actors = samples.observations.actions[name].actors
+        for what, given in (("actions", samples.actions), ("log_probs", samples.log_probs)):
+            _check_items(f"update: samples: {what}: {name!r}", given.get(name), actors)
+        wanted = f"one number for each of {actors.num_items} actors"
+        _check_numbers(f"log_probs: {name!r}", samples.log_probs[name].values, (actors.num_items,), wanted)
+
+
+def _check_items(where: str, given: object, actors: RaggedArray) -> None:
+    """Check that there is an item for each of the actors."""
+    if not isinstance(given, RaggedArray):
+        got = "none" if given is None else named_kind(given)
+        raise ValueError(f"{where}: expected a RaggedArray, got {got}")
+    if len(given) != len(actors):
+        raise ValueError(f"{where}: expected {len(actors)} steps, got {len(given)}")
+    differing = given.lengths != actors.lengths
+    if differing.any():
+        step = int(differing.argmax())
+        wanted, got = actors.lengths[step], given.lengths[step]
+        raise ValueError(f"{where}: step {step}: expected {wanted} items, one for each actor, got {got}")
+
+
+def _check_numbers(name: str, numbers: object, shape: tuple[int, ...], wanted: str) -> None:
+    where = f"update: samples: {name}"
+    if not isinstance(numbers, np.ndarray) or numbers.dtype not in (np.float32, np.float64):
+        got = f"an array of {numbers.dtype}" if isinstance(numbers, np.ndarray) else named_kind(numbers)
+        raise TypeError(f"{where}: expected an array of float32, got {got}")
+    if numbers.shape != shape:
+        raise ValueError(f"{where}: expected {wanted}, got shape {numbers.shape}")
+    if not np.isfinite(numbers).all():
+        at = int(np.argmin(np.isfinite(numbers)))
+        raise NonFiniteError(f"{where}: number {at} is {numbers[at]}")
 
 
 def checked_module(policy: Policy, venv: EntityVectorEnv | RolloutSource) -> nn.Module:

@@ -63,7 +63,7 @@ class Player:
         self.shown = Shown.of(*self.venv.reset(seed=seed))
         batch = self.shown.active_steps()
         if len(batch):
-            check_batch(self.shown.batch, self.venv.num_envs)
+            check_batch(self.shown.batch, self.venv.single_observation_space, self.venv.num_envs)
         return batch
 
     @property
@@ -104,7 +104,8 @@ class Player:
             clock.lap("storage")
             shown = Shown.of(after, info)
         bootstraps = next_values(self.policy, buffer.last_values, shown)
-        check_values(self._check_weights, shown.batch, bootstraps, self.venv.num_envs)
+        space, num_envs = self.venv.single_observation_space, self.venv.num_envs
+        check_values(self._check_weights, shown.batch, space, bootstraps, num_envs)
         clock.lap("inference")
         self.shown = shown
         return buffer.rollout(bootstraps)
@@ -119,8 +120,9 @@ class Player:
         try:
             acted = self.policy.act(batch, rng)
         except Exception:
-            check_batch(shown.batch, self.venv.num_envs)
+            check_batch(shown.batch, self.venv.single_observation_space, self.venv.num_envs)
             self._check_weights()
             raise
-        check_values(self._check_weights, shown.batch, acted.values, self.venv.num_envs, shown.active)
+        space, num_envs = self.venv.single_observation_space, self.venv.num_envs
+        check_values(self._check_weights, shown.batch, space, acted.values, num_envs, shown.active)
         return acted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,11 @@ class EntityBatchSpace(spaces.Space[EntityBatch]):
         self.num_envs = num_envs
         super().__init__(None, None, seed)
 
-    def problem(self, batch: Any) -> str | None:
-        """Return why `batch` is not in the space, as a sentence that names the env; None if it is."""
+    def problem(self, batch: Any, envs: Sequence[int] | None = None) -> str | None:
+        """Return why `batch` is not in the space, as a sentence that names the env; None if it is.
+
+        `envs`: of which env each step is; None: step b is of env b.
+        """
         if not isinstance(batch, EntityBatch):
             return f"batch: expected an EntityBatch, got {type(batch).__name__}"
         if len(batch) != self.num_envs:
@@ -43,7 +47,7 @@ class EntityBatchSpace(spaces.Space[EntityBatch]):
         for step in range(self.num_envs):
             problem = self.single.problem(unbatch_observation(self.single, batch, step))
             if problem:
-                return f"env {step}: {problem}"
+                return f"env {step if envs is None else envs[step]}: {problem}"
         return None
 
     def contains(self, x: Any) -> bool:

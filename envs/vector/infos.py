@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..batch.entity_batch import EntityBatch
+from ..errors import ObservationError, named_kind
+
 #: The key of infos under which the last step of an episode says whether it was a success.
 SUCCESS = "is_success"
 
@@ -17,6 +20,24 @@ SUCCESS = "is_success"
 FINAL = frozenset({"final_obs", "final_info", "_final_obs", "_final_info"})
 #: Keys that vector environments give of all lanes at once.
 _OF_ALL_LANES = FINAL | {"inactive", "idle", "_inactive", "_idle"}
+
+
+def final_observations(info: Mapping[str, Any]) -> tuple[NDArray[np.int64], EntityBatch] | None:
+    """The lanes whose last observations `info` has, and those in the same order; None: it has none.
+
+    Raises:
+        ObservationError: there is not one observation for each lane that `info["_final_obs"]` marks.
+    """
+    if "final_obs" not in info:
+        return None
+    lanes, final = np.flatnonzero(info.get("_final_obs", ())), info["final_obs"]
+    if not isinstance(final, EntityBatch) or len(final) != len(lanes):
+        got = f"one of {len(final)}" if isinstance(final, EntityBatch) else named_kind(final)
+        raise ObservationError(
+            f"info['final_obs']: expected an EntityBatch of the {len(lanes)} lanes that info['_final_obs']"
+            f" marks, got {got}"
+        )
+    return lanes, final
 
 
 def merge_infos(infos: Mapping[int, Mapping[str, Any]], num_envs: int) -> dict[str, Any]:

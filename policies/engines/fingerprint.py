@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import types
 import weakref
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Any
 
+import numpy as np
 from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
@@ -21,6 +23,12 @@ _PLAIN = (bool, int, float, str, type(None), types.FunctionType, types.BuiltinFu
 
 #: Attributes that every module has, and those in which networks of ours keep their engines.
 _UNREAD = frozenset({*vars(nn.Module()), "_chooser", "_fused", "_static", "_precision"})
+
+#: Code of these is not of the user; what it holds is not compared.
+_LIBRARIES = frozenset({__name__.partition(".")[0], "torch", "numpy", "gymnasium", *sys.stdlib_module_names})
+
+#: Containers and arrays with more items are compared by identity and size, and nested ones to this depth.
+_MOST_ITEMS, _MOST_DEPTH = 1000, 4
 
 _code = attrgetter("__code__")
 
@@ -42,11 +50,13 @@ class Fingerprint:
         self._children = [module._modules for module in self._modules]
         self._children_then = list(map(dict, self._children))
         self._noted: dict[int, tuple[Any, set[str]]] = {}  # by namespace: names of values that are compared
+        #: Namespace and name of each container, array or object of the user's code, and what was in it.
+        self._held: list[tuple[Any, str, Any]] = []
         for module, namespace in zip(self._modules, self._namespaces, strict=True):
             if type(module) is not nn.Linear:
                 ours = type(module).__module__.startswith(_PACKAGE)
                 names = [name for name in namespace if name not in _UNREAD and not (ours and name[0] == "_")]
-                self._note(namespace, names)
+                self._note(namespace, names, not _is_of_library(type(module)))
         #: Buffers and other tensors, except the statistics of inputs, which the kernels read.
         self._tensors: list[tuple[dict[str, Any], str, weakref.ref[Tensor], int]] = [
             (space, name, weakref.ref(tensor), _version(tensor))
@@ -90,6 +100,7 @@ class Fingerprint:
                 and list(map(_code, self._functions)) == self._codes
                 and all(read(namespace) == then for read, namespace, then in self._reads)
                 and all(_is_as_then(*noted) for noted in self._tensors)
+                and all(_content(namespace[name]) == then for namespace, name, then in self._held)
             )
         except KeyError:  # an attribute is gone
             return True
@@ -102,7 +113,8 @@ class Fingerprint:
             for name, then in zip(names, self._then[id(namespace)], strict=True)
             if namespace.get(name, self) != then
         }
-        return plain | {noted[1] for noted in self._tensors if not _is_as_then(*noted)}
+        held = {name for space, name, then in self._held if _content(space.get(name, self)) != then}
+        return plain | held | {noted[1] for noted in self._tensors if not _is_as_then(*noted)}
 
     def _identities(self) -> list[int]:
         return list(map(id, chain.from_iterable(map(dict.values, self._parameters))))
@@ -111,10 +123,14 @@ class Fingerprint:
         """Return whether a module inside has hooks, which only torch runs."""
         return any(self._hooks)
 
-    def _note(self, namespace: Any, names: list[str]) -> None:
-        """Note plain values of a namespace."""
+    def _note(self, namespace: Any, names: list[str], of_user: bool = False) -> None:
+        """Note plain values of a namespace; of one `of_user` also the content of other values."""
         known = self._noted.setdefault(id(namespace), (namespace, set()))[1]
         known.update(name for name in names if isinstance(namespace[name], _PLAIN))
+        if of_user:
+            self._held += [
+                (namespace, name, _content(namespace[name])) for name in names if name not in known
+            ]
 
     def _read_class(self, kind: type) -> None:
         """Note the methods of a class, and the functions that these call; of torch's own only `forward`."""
@@ -124,7 +140,10 @@ class Fingerprint:
             for name, value in vars(kind).items()
             if isinstance(value, types.FunctionType) and (ours or name == "forward")
         }
-        self._note(kind.__dict__, list(methods))
+        of_user = not _is_of_library(kind)
+        self._note(
+            kind.__dict__, [n for n in vars(kind) if n[:2] != "__"] if of_user else list(methods), of_user
+        )
         for method in methods.values():
             inner: Any = method
             while isinstance(inner, types.FunctionType):  # a decorated one, too
@@ -139,11 +158,35 @@ class Fingerprint:
         if not follow:
             return
         names, space = function.__code__.co_names, function.__globals__
-        self._note(space, [name for name in names if name in space])
+        self._note(space, [name for name in names if name in space], not _is_of_library(function))
         for name in names:
             called = space.get(name)
             if isinstance(called, types.FunctionType):
                 self._read_function(called, follow=called.__module__ == function.__module__)
+
+
+def _is_of_library(definition: Any) -> bool:
+    return str(definition.__module__).partition(".")[0] in _LIBRARIES
+
+
+def _content(value: Any, depth: int = 0) -> Any:
+    """Return what a value holds, in a form to be compared with `==`."""
+    if isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, Tensor):
+        return id(value), _version(value)
+    if isinstance(value, np.ndarray | np.generic) and value.size <= _MOST_ITEMS:
+        return value.shape, value.dtype, value.tobytes()
+    if isinstance(value, dict | list | tuple | set | frozenset):
+        if len(value) > _MOST_ITEMS or depth == _MOST_DEPTH:
+            return id(value), len(value)
+        if isinstance(value, dict):
+            return {name: _content(part, depth + 1) for name, part in value.items()}
+        return set(value) if isinstance(value, set | frozenset) else [_content(v, depth + 1) for v in value]
+    is_module = isinstance(value, nn.Module | types.ModuleType)  # submodules are looked at anyway
+    if is_module or not hasattr(value, "__dict__") or _is_of_library(type(value)):
+        return id(value)
+    return id(value), _content(vars(value), depth + 1)
 
 
 def _is_as_then(space: dict[str, Any], name: str, then: weakref.ref[Tensor], version: int) -> bool:

@@ -242,6 +242,13 @@ def _visible(
     """Return, by row, whether the policy may observe it; None if nothing is hidden."""
     if not batch.visible:
         return None
+    for name, flags in batch.visible.items():
+        if not np.array_equal(flags.offsets, batch.entities[name].offsets):
+            of_steps = f"{batch.entities[name].lengths.tolist()[:8]} at the first steps"
+            raise ValueError(
+                f"visible: entity type {name!r}: expected a flag for each entity, {of_steps}, got"
+                f" {flags.lengths.tolist()[:8]}"
+            )
     hidden = {n: v for n, v in batch.visible.items() if n in features and not v.values.all()}
     if not hidden:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -11,6 +12,7 @@ from typing import Any
 
 import entitize as ez
 import gymnasium
+import numpy as np
 import pytest
 from entitize.evaluation import RandomActor
 from mpe2 import simple_tag_v3
@@ -197,3 +199,66 @@ def test_a_package_is_imported_only_for_its_ids_and_its_extra_is_named(
     )
     is_imported, error = run([sys.executable, "-c", code]).stdout.split("\n", 1)
     assert is_imported == "False" and f"entitize[{extra}]" in error
+
+
+FIELD = """
+import os
+
+import entitize as ez
+import numpy as np
+
+def make_field(num_envs, cats=3):
+    return Field(num_envs, cats)
+
+def make_any(num_envs, **options):
+    return Field(num_envs, **options)
+
+def make_itself(num_envs, num_workers, worker_timeout=None):
+    return Field(num_envs, num_workers)
+
+class Field(ez.vector.EntityVectorEnv):
+    def __init__(self, num_envs, cats=3):
+        self.num_envs, self.cats = num_envs, cats
+        self.single_action_space = ez.EntityActionSpace({"go": ez.GlobalCategorical(2)})
+        self.single_observation_space = ez.EntitySpace({"Cat": ["x"]}, self.single_action_space)
+
+    def _look(self):
+        ones = np.ones(self.num_envs, np.int64)
+        actors = ez.RaggedArray.from_lengths(-ones, ones)
+        x = np.repeat(self.x, self.cats)[:, None].astype(np.float32)
+        cats = {"Cat": ez.RaggedArray.from_lengths(x, self.cats * ones)}
+        mask = ez.batch.ActionMask(actors, actors.with_values(np.ones((self.num_envs, 2), bool)))
+        return ez.EntityBatch(cats, np.zeros((self.num_envs, 0), np.float32), {"go": mask})
+
+    def _reset(self, seeds, options):
+        self.x = np.array(seeds)
+        return self._look(), {}
+
+    def _step(self, actions):
+        self.x = self.x + actions["go"].values
+        off, pid = np.zeros(self.num_envs, bool), np.full(self.num_envs, os.getpid())
+        return self._look(), self.x.astype(np.float32), off, off.copy(), {"pid": pid}
+"""
+
+
+@pytest.mark.parametrize("name", ["make_field", "make_any", "Field"])
+def test_a_vector_environment_of_ones_own_is_shared_between_processes(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = f"field_{tmp_path.name}"
+    (tmp_path / f"{module}.py").write_text(FIELD)
+    monkeypatch.chdir(tmp_path)
+    actions = {"go": np.array([0, 1, 0, 1, 1])}
+    with ez.make_vec(f"{module}:{name}", 5, cats=2, num_workers=2, worker_timeout=30) as venv:
+        assert isinstance(venv, ez.vector.ShardedVectorEnv) and venv.worker_timeout == 30
+        venv.reset(seed=4)
+        batch, rewards, *_, info = venv.step(actions)
+    assert len(set(info["pid"].tolist())) == 2 and os.getpid() not in info["pid"]
+    with ez.make_vec(f"{module}:{name}", 5, cats=2) as alone:
+        alone.reset(seed=4)
+        expected, *_ = alone.step(actions)
+    assert batch.equals(expected) and rewards.tolist() == [4, 6, 6, 8, 9]
+    with raises(TypeError, "cots", "cats"):
+        ez.make_vec(f"{module}:make_field", 5, cots=2, num_workers=2)
+    with ez.make_vec(f"{module}:make_itself", 5, num_workers=2) as venv:
+        assert venv.cats == 2  # type: ignore[attr-defined]

@@ -473,6 +473,24 @@ def test_broken_vector_environments_are_found(
         ez.check_entity_env(BrokenVector(damage), 30)
 
 
+def test_a_last_observation_that_is_broken_is_of_the_lane_that_ended() -> None:
+    class Third(BrokenVector):
+        """Lane 2 ends at its second step, and the others later."""
+
+        def __init__(self, damage: Callable[[Result], Any]) -> None:
+            super().__init__(damage)
+            self.envs[2].unwrapped.max_steps = 2
+
+    def spoil(result: Result) -> Result:
+        if "final_obs" in result[4]:
+            assert result[4]["_final_obs"].tolist() == [False, False, True]
+            poisoned(result[4]["final_obs"])
+        return result
+
+    with raises(ez.errors.ConformanceError, "info['final_obs']: env 2", "'Robot'", "nan"):
+        ez.check_entity_env(Third(spoil), 30)
+
+
 @pytest.mark.parametrize(
     ("mode", "facts"),
     [

@@ -305,6 +305,17 @@ def test_a_hidden_actor_is_an_error(make_space, random_batch, make_net):
         net.act(EntityBatch(batch.entities, batch.globals, batch.actions, hidden), np.random.default_rng(0))
 
 
+def test_flags_of_other_entities_than_there_are_hide_nothing_by_accident(make_space, random_batch, make_net):
+    space = make_space(hidden=True)
+    batch = random_batch(space, steps=3, empty=False)
+    net = make_net(space, batch)
+    name, flags = next(iter(batch.visible.items()))
+    for wrong in (RaggedArray.empty(3, (), bool), flags[:2]):
+        shown = EntityBatch(batch.entities, batch.globals, batch.actions, {**batch.visible, name: wrong})
+        with raises(ValueError, "visible", f"entity type {name!r}"):
+            net.act(shown, np.random.default_rng(0))
+
+
 def test_read_only_arrays_are_read(setting):
     _, batch, net = setting
     expected = net.value(batch)

@@ -140,6 +140,32 @@ def test_a_reward_that_is_no_number_is_refused() -> None:
         evaluate(Idle(), Broken(2), 2)
 
 
+@pytest.mark.parametrize("action", [ez.Categorical(2), ez.Continuous(-1, 1)])
+def test_a_feature_that_is_no_number_is_named(action: Any) -> None:
+    class Broken(ez.EntityEnv):
+        action_space = ez.EntityActionSpace({"go": action})
+        observation_space = ez.EntitySpace({"Cat": ["x", "y"]}, action_space)
+
+        def _reset(self, options: Any) -> ez.Observation:
+            return ez.Observation(
+                {"Cat": [[1, 2], [3, 4]]}, actions={"go": action.mask_type(actor_types=["Cat"])}
+            )
+
+        def _step(self, actions: Any) -> Any:
+            return self._reset({}), 0.0, False, False, {}
+
+    class Spoiled(ez.vector.ListVectorEnv):
+        def step(self, actions: Any) -> Any:
+            batch, *rest = super().step(actions)
+            batch.entities["Cat"].values[3, 1] = np.nan
+            return batch, *rest
+
+    venv = Spoiled([Broken] * 2)
+    policy = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1)
+    with raises(NonFiniteError, "lane 1", "'Cat'", "row 1", "feature 'y'", "nan"):
+        evaluate(policy, venv, 2)
+
+
 def test_policies_that_read_other_features_are_refused_until_they_are_adapted() -> None:
     venv = ez.make_vec("TreasureHunt", num_envs=2)
     space = venv.single_observation_space

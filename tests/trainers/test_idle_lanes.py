@@ -211,7 +211,7 @@ def test_what_is_not_finite_is_blamed_on_the_right_lane(toy_policy: Any, waiting
 
     venv = Spoiling(6)
     trainer = PPO(toy_policy(), venv, CONFIG)
-    with raises(NonFiniteError, "Robot", "feature 1", "inf") as error:
+    with raises(NonFiniteError, "Robot", "row 0", "feature 'x'", "inf") as error:
         trainer.train()
     assert f"lane {venv.spoiled}:" in str(error.value)
 

@@ -17,7 +17,7 @@ import torch
 import yaml
 from entitize.envs import EntityBatch
 from entitize.ragged import RaggedArray
-from entitize.trainers import PPO, PPOConfig
+from entitize.trainers import PPO, NonFiniteError, PPOConfig
 from numpy.typing import NDArray
 from torch import nn
 
@@ -222,6 +222,37 @@ def test_samples_of_another_shape_are_refused(name: str, shape: tuple[int, ...])
     with raises(ValueError, "samples", name, 64, str(shape)):
         ppo.update(samples)
     assert ppo.step == 0
+
+
+@pytest.mark.parametrize("part", ["actions", "log_probs"])
+@pytest.mark.parametrize("wrong", ["one of a step", "none", "too few steps"])
+def test_samples_have_an_item_for_each_actor(part: str, wrong: str) -> None:
+    ppo = trainer()
+    samples = ppo.collect()
+    given = dict(getattr(samples, part))
+    if wrong == "none":
+        del given["Move"]
+    elif wrong == "too few steps":
+        given["Move"] = given["Move"][:5]
+    else:  # as a joint log-probability would be
+        rows = np.resize(given["Move"].values, (64, *given["Move"].inner_shape))
+        given["Move"] = ez.RaggedArray.from_lengths(rows, np.ones(64, np.int64))
+    facts = {"none": ["expected"], "too few steps": [64, 5], "one of a step": ["step 0", 2, 1]}
+    with raises(ValueError, "samples", part, *facts[wrong]):
+        ppo.update(replace(samples, **{part: given}))
+    assert ppo.step == 0
+
+
+@pytest.mark.parametrize("numbers", [[0.0] * 64, np.zeros(64, np.float16), np.zeros(64, int)])
+def test_numbers_of_samples_are_arrays_of_float32(numbers: Any) -> None:
+    ppo = trainer()
+    samples = ppo.collect()
+    with raises(TypeError, "samples", "advantages", "float32"):
+        ppo.update(replace(samples, advantages=numbers))
+    spoiled = samples.values.copy()
+    spoiled[7] = np.nan
+    with raises(NonFiniteError, "samples", "values", 7, "nan"):
+        ppo.update(replace(samples, values=spoiled))
 
 
 def test_hyper_parameters_may_be_numbers_of_numpy(tmp_path: Path) -> None:

@@ -356,7 +356,7 @@ def spoil_feature(result: Any) -> None:
     ("breakage", "facts"),
     [
         (spoil_reward, ["lane 2", "reward", "nan"]),
-        (spoil_feature, ["lane 3", "'Robot'", "feature 1", "inf"]),
+        (spoil_feature, ["lane 3", "'Robot'", "row 0", "feature 'x'", "inf"]),
     ],
 )
 def test_what_the_environments_give_must_be_finite(
@@ -423,14 +423,19 @@ def test_statistics_and_weights_that_are_not_finite_are_named(toy_policy: Any, t
     assert all(bool(torch.isfinite(p).all()) for p in exploding.policy.parameters())
 
 
-def test_features_whose_sum_overflows_are_still_finite(make_toy_batch: Any) -> None:
-    batch = make_toy_batch(np.random.default_rng(0), 6)
+def test_features_whose_sum_overflows_are_still_finite(make_toy_batch: Any, toy_venv: Any) -> None:
+    batch, space = make_toy_batch(np.random.default_rng(0), 6), toy_venv.single_observation_space
     batch.entities["Robot"].values[:] = 3e38
     batch.globals[:] = -3e38
-    check_batch(batch, 2)
+    check_batch(batch, space, 2)
     batch.globals[3, 0] = -np.inf
-    with raises(NonFiniteError, 1, "global", 0, "-inf"):
-        check_batch(batch, 2)
+    with raises(NonFiniteError, "lane 1", f"global feature {space.global_features[0]!r}", "-inf"):
+        check_batch(batch, space, 2)
+    step = int(np.argmax(batch.entities["Robot"].lengths > 1))
+    batch.entities["Robot"].values[batch.entities["Robot"].offsets[step] + 1, 1] = np.nan
+    feature = space.entities["Robot"][1]
+    with raises(NonFiniteError, f"lane {step % 2}", "'Robot'", "row 1", f"feature {feature!r}", "nan"):
+        check_batch(batch, space, 2)
 
 
 def test_samples_of_another_trainer_that_are_not_finite_name_their_step(
@@ -440,7 +445,7 @@ def test_samples_of_another_trainer_that_are_not_finite_name_their_step(
     own, samples = trainer.collect(), other.collect()
     assert len(own) < len(samples) == 24
     samples.observations.globals[-1] = np.nan
-    with raises(NonFiniteError, "step 23", "global feature", 0):
+    with raises(NonFiniteError, "step 23", "global feature", "nan"):
         trainer.update(samples)
 
 

@@ -28,7 +28,7 @@ from ...envs.vector.vector_checks import POLICY_FIRST, check_autoreset, check_fi
 from ...envs.vector.wrapper import uncounted
 from ...policies import ActingPolicy, ActResult, frozen_weights
 from ..lanes import EpisodeStatistics, active_lanes
-from ..runs.guard import check_lanes
+from ..runs.guard import check_batch, check_lanes
 from .results import EpisodeResults
 from .running_games import RunningGames
 
@@ -98,7 +98,7 @@ def evaluate(
         ValueError: `episodes` is less than 1, `seed` is negative, the policy has other actions or features
             than the environments, `venv` doesn't reset in the step that ends an episode, or no agent that is
             asked for joins its game.
-        NonFiniteError: a reward is NaN or infinite.
+        NonFiniteError: a feature or a reward is NaN or infinite.
         ActionError: a function returned actions that are not allowed.
     """
     check_vector_env("evaluate: venv", venv, POLICY_FIRST)
@@ -215,7 +215,7 @@ def _play(
                 warn_endless("evaluate", "episode", f" of env {late.argmax()}")
             warned |= late
         steps += 1
-        acted = policy.act(batch, rng, deterministic)
+        acted = _act(policy, venv, batch, rng, deterministic)
         active = active_lanes(info)
         was_active |= True if active is None else active
         batch, rewards, terminated, truncated, info = venv.step(acted.actions)
@@ -231,6 +231,24 @@ def _play(
                 left[lane] -= 1
         games.follow(terminated | truncated, active_lanes(info))
     return played
+
+
+def _act(
+    policy: ActingPolicy,
+    venv: EntityVectorEnv,
+    batch: EntityBatch,
+    rng: np.random.Generator,
+    deterministic: bool,
+) -> ActResult:
+    """Act; if a feature is not finite, the error names it, whether or not the policy fails on it."""
+    try:
+        acted = policy.act(batch, rng, deterministic)
+    except Exception:
+        check_batch(batch, venv.single_observation_space, venv.num_envs)
+        raise
+    if not np.isfinite(acted.values).all():
+        check_batch(batch, venv.single_observation_space, venv.num_envs)
+    return acted
 
 
 def warn_endless(where: str, what: str, whose: str = "") -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ...envs import EntityBatch
+from ...envs import EntityBatch, EntitySpace
 from ...envs.waiting import NoGameInterrupt
 from ...policies import Policy, checkpoint_paths
 
@@ -107,11 +107,13 @@ def check_finite(policy: Policy) -> None:
         raise NonFiniteError(_listed(culprits))
 
 
-def check_batch(batch: EntityBatch, num_envs: int | None, lanes: NDArray[np.int64] | None = None) -> None:
-    """Raise NonFiniteError if a feature is not finite, naming environment, entity type and column.
+def check_batch(
+    batch: EntityBatch, space: EntitySpace, num_envs: int | None, lanes: NDArray[np.int64] | None = None
+) -> None:
+    """Raise NonFiniteError if a feature is not finite, naming environment, entity and feature.
 
     Row b of `batch` is of environment `lanes[b]`, or where no lanes are given of b modulo `num_envs`. Where
-    that is None the error names the row.
+    that is None the error names the row. `space` has the names of the features.
     """
 
     def place_of(row: int) -> str:
@@ -121,12 +123,14 @@ def check_batch(batch: EntityBatch, num_envs: int | None, lanes: NDArray[np.int6
 
     for name, rows in batch.entities.items():
         for item, column in _not_finite(rows.values):
-            place = place_of(rows.sequence_of(item))
-            value = rows.values[item, column]
-            raise NonFiniteError(f"{place}: entity type {name!r}: feature {column} is {value}")
+            step, value = rows.sequence_of(item), rows.values[item, column]
+            entity, feature = item - rows.offsets[step], space.entities[name][column]
+            raise NonFiniteError(
+                f"{place_of(step)}: entity type {name!r}: row {entity}: feature {feature!r} is {value}"
+            )
     for row, column in _not_finite(batch.globals):
-        value = batch.globals[row, column]
-        raise NonFiniteError(f"{place_of(row)}: global feature {column} is {value}")
+        feature, value = space.global_features[column], batch.globals[row, column]
+        raise NonFiniteError(f"{place_of(row)}: global feature {feature!r} is {value}")
 
 
 def _not_finite(values: NDArray[np.floating]) -> NDArray[np.int64]:
@@ -151,6 +155,7 @@ def check_lanes(what: str, numbers: NDArray[np.floating], active: NDArray[np.boo
 def check_values(
     check_weights: Callable[[], None],
     batch: EntityBatch,
+    space: EntitySpace,
     values: NDArray[np.float32],
     num_envs: int,
     active: NDArray[np.bool_] | None = None,
@@ -164,7 +169,7 @@ def check_values(
         NonFiniteError: one of `values` is NaN or infinite.
     """
     if not np.isfinite(values).all():
-        check_batch(batch, num_envs)
+        check_batch(batch, space, num_envs)
         check_weights()
         check_lanes("value estimate", values, active)
 

@@ -32,7 +32,7 @@ from ...envs import (
 )
 from ...envs.batch.packed import PackedBatch
 from ...envs.errors import reset_needed
-from ...envs.vector.infos import step_infos
+from ...envs.vector.infos import final_observations, step_infos
 from ...envs.vector.vector_checks import check_autoreset, check_vector_env
 
 #: Why actions may not fit: Stable-Baselines3 keeps the last observation of its own `learn`.
@@ -151,16 +151,16 @@ class RaggedVecEnv(VecEnv):
     ) -> list[dict[str, Any]]:
         ended = terminated | truncated
         infos, present = step_infos(info, ended)
-        final = info.get("final_obs")
-        place = np.cumsum(info["_final_obs"]) - 1 if final is not None else None
+        found = final_observations(info)
+        places = {} if found is None else {lane: place for place, lane in enumerate(found[0].tolist())}
         for lane in np.flatnonzero(ended).tolist():
             if infos[lane] is not present[lane]:
                 self.reset_infos[lane] = present[lane]
             cut_off = bool(truncated[lane] and not terminated[lane])
             infos[lane]["TimeLimit.truncated"] = cut_off
-            if final is not None and place is not None and info["_final_obs"][lane]:
+            if found is not None and lane in places:
                 infos[lane]["terminal_observation"] = unbatch_observation(
-                    self.entity_space, final, int(place[lane])
+                    self.entity_space, found[1], places[lane]
                 )
             elif cut_off:
                 infos[lane]["terminal_observation"] = unbatch_observation(self.entity_space, before, lane)

@@ -23,6 +23,7 @@ from ...envs import (
 from ...envs.batch.batch_actions import are_ragged
 from ...envs.seeds import Seeds
 from ...envs.vector import Actions, EntityVectorWrapper, StepResult
+from ...envs.vector.infos import final_observations
 from ...envs.vector.saved_state import StatefulVectorEnv, check_arrays
 from ...policies.checkpoint import malformed_means
 from ...ragged import RaggedArray
@@ -304,9 +305,9 @@ class StatefulPastSelfPlay(PastSelfPlay):
 def _hide_infos(info: dict[str, Any], lanes: NDArray[np.bool_]) -> dict[str, Any]:
     """Return `info` of a step without the values and last observations of these `lanes` (E,)."""
     hidden = _hide_masked(info, lanes)
-    if "final_obs" in info:
-        shown = ~lanes[np.flatnonzero(info["_final_obs"])]  # final_obs holds these, in this order
-        hidden["final_obs"] = info["final_obs"].gather(np.flatnonzero(shown))
+    if (found := final_observations(info)) is not None:
+        ended, final = found
+        hidden["final_obs"] = final.gather(np.flatnonzero(~lanes[ended]))
     return hidden
 
 
