@@ -21,16 +21,12 @@ from numpy.typing import NDArray
 
 from ..envs import Categorical, Continuous, EntitySpace, MultiCategorical, SelectEntity
 from ..files import replace_file
+from .attention import largest_weights
 from .recording import Decision, Recording
 from .scene import COLOURS, grows_downwards, position_columns
 
 #: The parts of the page's program, in order.
 _PROGRAM = ("page_data.js", "page_scene.js", "page_panel.js", "page.js")
-
-#: Weights of attention kept at a step, for each head: the largest of each row, or all where they fit.
-WEIGHTS_PER_STEP = 1600
-#: At least this many of each row.
-LEAST_WEIGHTS = 8
 
 
 def write_page(
@@ -242,18 +238,14 @@ def _attention(decision: Decision) -> dict[str, Any] | None:
     """Return the largest weights: for each layer, head and row k pairs of another row and weight × 255."""
     if decision.explanation is None or not decision.explanation.attention:
         return None
-    weights = np.stack(decision.explanation.attention)  # (layers, H, n, n)
-    n = weights.shape[-1]
-    if n == 0:
-        return None
-    k = min(n, max(LEAST_WEIGHTS, WEIGHTS_PER_STEP // n))
-    rows = np.argsort(-weights, -1, kind="stable")[..., :k]
-    kept = np.rint(np.take_along_axis(weights, rows, -1) * 255)
-    dtype = "<u1" if n <= 256 else "<u2"
-    pairs = np.stack([rows, kept], -1).astype(dtype)
     entities = decision.explanation.rows
+    if not len(entities):
+        return None
+    layers = list(map(largest_weights, decision.explanation.attention))
+    pairs = np.stack([(layer.rows, np.rint(layer.weights * 255)) for layer in layers])  # (layers, 2, H, n, k)
+    pairs = np.moveaxis(pairs, 1, -1).astype("<u1" if len(entities) <= 256 else "<u2")
     return {
-        "k": k,
+        "k": pairs.shape[-2],
         "bytes": pairs.dtype.itemsize,
         "rows": entities.tolist(),
         "pairs": base64.b64encode(pairs.tobytes()).decode(),

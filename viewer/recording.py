@@ -15,6 +15,7 @@ from ..envs.errors import whole_number
 from ..envs.vector.episode_counts import count_step
 from ..envs.vector.infos import inactive_lanes
 from ..policies.policy import ActingPolicy, ActResult, ExplainablePolicy, Explanation
+from .attention import without_small_weights
 from .scene import Camera, camera_of
 
 if TYPE_CHECKING:
@@ -178,7 +179,9 @@ def _recorded(steps: Steps, place: int, policy: Any) -> Decision:
 
 
 def _explained(policy: object, observation: EntityBatch) -> Explanation | None:
-    return policy.explain(observation) if isinstance(policy, ExplainablePolicy) else None
+    if not isinstance(policy, ExplainablePolicy):
+        return None
+    return without_small_weights(policy.explain(observation))
 
 
 def _value(acted: ActResult, lane: int) -> float | None:

@@ -200,7 +200,8 @@ def many_entities(count: int) -> tuple[ez.EntitySpace, ez.EntityBatch]:
 @pytest.mark.parametrize("count", [1, 40, 200, 300])
 def test_attention_of_many_entities_stays_small(count: int) -> None:
     from entitize.viewer import Decision
-    from entitize.viewer.page import LEAST_WEIGHTS, WEIGHTS_PER_STEP, page_data
+    from entitize.viewer.attention import LEAST_WEIGHTS, WEIGHTS_PER_STEP, without_small_weights
+    from entitize.viewer.page import page_data
 
     space, batch = many_entities(count)
     net = ez.RogueNet(space, space.actions, d_model=16, n_layer=2, n_head=2, engine="torch")
@@ -208,12 +209,17 @@ def test_attention_of_many_entities_stays_small(count: int) -> None:
     chosen = {"go": np.zeros(count, np.int64)}
     decision = Decision(batch, chosen, 0.0, 0.0, explained, 0, 0)
     page = page_data(Recording(space, ("lane 0",), [[decision]]))
+    smaller = replace(decision, explanation=without_small_weights(explained))
+    assert page == page_data(Recording(space, ("lane 0",), [[smaller]]))
     shown = page["steps"][0][0]["attention"]
     assert len(shown["pairs"]) <= 4 / 3 * 2 * 4 * 2 * max(WEIGHTS_PER_STEP, LEAST_WEIGHTS * count) + 4
     kept = attention_of(shown, 2, 2)
     whole = np.stack(explained.attention)
     largest = np.sort(whole, -1)[..., -shown["k"] :].sum(-1)
     np.testing.assert_allclose(kept.sum(-1), largest, atol=shown["k"] * 0.5 / 255 + 1e-6)
+    found = np.stack(smaller.explanation.attention)  # type: ignore[union-attr]
+    np.testing.assert_allclose(found, np.where(kept > 0, whole, found), atol=1e-7)
+    np.testing.assert_allclose(found.sum(-1), largest, rtol=1e-5)
 
 
 def test_a_negative_seed_is_refused(net_for) -> None:
