@@ -204,7 +204,9 @@ def _all_lanes(
     num_workers, timeout = 0, 60.0
     if makers.is_function:
         if not makers.is_program and not _takes(make_vec, "num_workers"):
-            num_workers, timeout = options.pop("num_workers", 0), options.pop("worker_timeout", timeout)
+            num_workers = options.pop("num_workers", 0)
+            if not _takes(make_vec, "worker_timeout"):
+                timeout = options.pop("worker_timeout", timeout)
         check_options("make_vec", make_vec, options, _OF_MAKE_VEC)
     make = partial(make_entity_vector_env, partial(make_vec, **options), makers.name, view)
     if not num_workers:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ..envs import EntitySpace, EntityVectorEnv
-from ..policies import ActingPolicy, Policy, baselines, fit_to
+from ..policies import ActingPolicy, Policy, baselines, fit_to, space_read_by
 from ..policies.loading import AnyNetwork
 from ..policies.rogue_net import RogueNet, RogueNetConfig
 from ..trainers import CheckpointError, checkpoint_paths, load_policy
@@ -67,13 +67,12 @@ def initial_policy(
 
 def unknown_parts(policy: Policy) -> list[str]:
     """Name the entity types and features that `policy` is shown and does not know (`RogueNet.adapt_to`)."""
-    known: EntitySpace = policy.observation_space
-    shown: EntitySpace = getattr(policy, "reads", known)
+    known, shown = policy.observation_space, space_read_by(policy)
     types = [f"entity type {name!r}" for name in shown.entities if name not in known.entities]
     features = [
         f"feature {feature!r} of {name!r}"
         for name, own in known.entities.items()
-        for feature in shown.entities[name]
+        for feature in shown.entities.get(name, ())
         if feature not in own
     ]
     global_features = [

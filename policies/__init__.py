@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .policy import check_members as check_members
     from .policy import fit_to as fit_to
     from .policy import frozen_weights as frozen_weights
+    from .policy import space_read_by as space_read_by
     from .rogue_net import RogueNet as RogueNet
     from .rogue_net import RogueNetConfig as RogueNetConfig
 else:

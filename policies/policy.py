@@ -184,6 +184,12 @@ def check_members(name: str, policy: object) -> None:
         raise TypeError(f"{name}: expected the members of entitize.Policy, got {got}")
 
 
+def space_read_by(policy: Policy) -> EntitySpace:
+    """Return the space whose batches a policy takes: another one than its own after `RogueNet.adapt_to`."""
+    reads = getattr(policy, "reads", None)
+    return reads if isinstance(reads, EntitySpace) else policy.observation_space
+
+
 def fit_to(policy: Policy, space: EntitySpace) -> None:
     """Let a policy read batches of `space`, as far as it can adapt.
 

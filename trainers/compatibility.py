@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import nn
 
 from ..envs import EntityVectorEnv, space_schema
@@ -13,7 +12,7 @@ from ..envs.errors import named_kind
 from ..envs.spaces.changes import action_changes
 from ..envs.vector.vector_checks import POLICY_FIRST, check_autoreset, check_fits, check_vector_env
 from ..envs.vector.wrapper import evolving_layer
-from ..policies import Policy, check_members
+from ..policies import Policy, check_members, space_read_by
 from ..ragged import RaggedArray
 from .config import PPOConfig
 from .ranks import Ranks
@@ -63,15 +62,8 @@ def checked_ranks(
     return slice(first, first + venv.num_envs), sum(counts)
 
 
-def check_samples(
-    samples: Samples,
-    policy: Policy,
-    num_envs: int | None = None,
-    lanes: NDArray[np.int64] | None = None,
-) -> None:
-    """Check that `policy` can learn from samples; from empty ones it can.
-
-    `num_envs` and `lanes`: see `guard.check_batch`.
+def check_samples(samples: Samples, policy: Policy) -> None:
+    """Check that a rollout from elsewhere is one that `policy` can learn from; an empty one is.
 
     Raises:
         TypeError: they are no `Samples`, or one of their arrays is none of float32 or float64.
@@ -82,7 +74,7 @@ def check_samples(
         raise TypeError(
             f"update: samples: expected Samples, as collect returns them, got {named_kind(samples)}"
         )
-    space = getattr(policy, "reads", policy.observation_space)  # of the batches that it takes
+    space = space_read_by(policy)  # of the batches that it takes
     expected = {name: (len(features),) for name, features in space.entities.items()}
     found = {name: rows.inner_shape for name, rows in samples.observations.entities.items()}
     for what, own, other in (
@@ -91,7 +83,7 @@ def check_samples(
     ):
         if len(samples) and own != other:
             raise ValueError(f"update: samples: {what}: expected those of the policy, {own}, got {other}")
-    check_batch(samples.observations, space, num_envs, lanes)
+    check_batch(samples.observations, space, None)  # its steps may be of any environments
     steps = len(samples.observations)
     for name in ("values", "advantages", "returns"):
         _check_numbers(name, getattr(samples, name), (steps,), f"one number for each of {steps} steps")

@@ -35,7 +35,7 @@ from .ranks import Ranks, own_rows
 from .rollout import Samples
 from .rollout_source import RolloutSource
 from .runs.checkpoint import Checkpoint, read_checkpoint
-from .runs.guard import Snapshot, check_finite, naming_update, saving_on_error
+from .runs.guard import Snapshot, check_batch, check_finite, naming_update, saving_on_error
 from .runs.run_folder import RunFolder, logging_metrics
 from .runs.run_origin import note_origin
 from .runs.run_start import as_run_folder, open_run
@@ -287,7 +287,8 @@ class PPO(OwnsOptimizer):
         before = Snapshot(self.policy, self.optimizer)
         try:
             if is_own:
-                check_samples(samples, self.policy, self.venv.num_envs, self.collector.lanes_of_rows)
+                lanes, venv = self.collector.lanes_of_rows, self.venv
+                check_batch(samples.observations, venv.single_observation_space, venv.num_envs, lanes)
             else:
                 check_samples(samples, self.policy)
                 self.step = step_before

@@ -25,6 +25,11 @@ class LargestWeights:
     rows: NDArray[np.int64]  # (H, n, k): the rows that each row attends to most, the largest weight first
     weights: NDArray[np.float32]  # (H, n, k)
 
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(H, n, n)"""
+        return len(self.rows), self.rows.shape[1], self.rows.shape[1]
+
     def __len__(self) -> int:
         return len(self.rows)
 

@@ -28,9 +28,10 @@ def final_observations(info: Mapping[str, Any]) -> tuple[NDArray[np.int64], Enti
     Raises:
         ObservationError: there is not one observation for each lane that `info["_final_obs"]` marks.
     """
-    if "final_obs" not in info:
+    final = info.get("final_obs")
+    if final is None:
         return None
-    lanes, final = np.flatnonzero(info.get("_final_obs", ())), info["final_obs"]
+    lanes = np.flatnonzero(info.get("_final_obs", ()))
     if not isinstance(final, EntityBatch) or len(final) != len(lanes):
         got = f"one of {len(final)}" if isinstance(final, EntityBatch) else named_kind(final)
         raise ObservationError(

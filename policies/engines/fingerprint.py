@@ -27,8 +27,8 @@ _UNREAD = frozenset({*vars(nn.Module()), "_chooser", "_fused", "_static", "_prec
 #: Code of these is not of the user; what it holds is not compared.
 _LIBRARIES = frozenset({__name__.partition(".")[0], "torch", "numpy", "gymnasium", *sys.stdlib_module_names})
 
-#: Containers and arrays with more items are compared by identity and size, and nested ones to this depth.
-_MOST_ITEMS, _MOST_DEPTH = 1000, 4
+#: So many parts of a value are compared, nested no deeper than this; of others, whether they are the same.
+_MOST_ITEMS, _MOST_DEPTH = 200, 8
 
 _code = attrgetter("__code__")
 
@@ -102,7 +102,7 @@ class Fingerprint:
                 and all(_is_as_then(*noted) for noted in self._tensors)
                 and all(_content(namespace[name]) == then for namespace, name, then in self._held)
             )
-        except KeyError:  # an attribute is gone
+        except (KeyError, RuntimeError):  # an attribute is gone, or another thread changes one
             return True
 
     def changed_values(self) -> set[str]:
@@ -169,24 +169,29 @@ def _is_of_library(definition: Any) -> bool:
     return str(definition.__module__).partition(".")[0] in _LIBRARIES
 
 
-def _content(value: Any, depth: int = 0) -> Any:
-    """Return what a value holds, in a form to be compared with `==`."""
+def _content(value: Any, depth: int = 0, left: list[int] | None = None) -> Any:
+    """Return what a value holds, in a form to be compared with `==`.
+
+    `left`: how many more parts are looked at, as its one item.
+    """
     if isinstance(value, _PLAIN):
         return value
     if isinstance(value, Tensor):
         return id(value), _version(value)
-    if isinstance(value, np.ndarray | np.generic) and value.size <= _MOST_ITEMS:
-        return value.shape, value.dtype, value.tobytes()
-    if isinstance(value, dict | list | tuple | set | frozenset):
-        if len(value) > _MOST_ITEMS or depth == _MOST_DEPTH:
-            return id(value), len(value)
-        if isinstance(value, dict):
-            return {name: _content(part, depth + 1) for name, part in value.items()}
-        return set(value) if isinstance(value, set | frozenset) else [_content(v, depth + 1) for v in value]
+    left = [_MOST_ITEMS] if left is None else left
+    if isinstance(value, np.ndarray | np.generic):
+        return (value.shape, value.dtype, value.tobytes()) if value.size <= _MOST_ITEMS else id(value)
+    is_container = isinstance(value, dict | list | tuple | set | frozenset)
     is_module = isinstance(value, nn.Module | types.ModuleType)  # submodules are looked at anyway
-    if is_module or not hasattr(value, "__dict__") or _is_of_library(type(value)):
+    if not is_container and (is_module or not hasattr(value, "__dict__") or _is_of_library(type(value))):
         return id(value)
-    return id(value), _content(vars(value), depth + 1)
+    parts = value if is_container else vars(value)
+    left[0] -= len(parts)
+    if depth >= _MOST_DEPTH or left[0] < 0:
+        return id(value), len(parts)
+    if isinstance(parts, dict):
+        return {name: _content(part, depth + 1, left) for name, part in parts.items()}
+    return set(parts) if isinstance(parts, set | frozenset) else [_content(v, depth + 1, left) for v in parts]
 
 
 def _is_as_then(space: dict[str, Any], name: str, then: weakref.ref[Tensor], version: int) -> bool:

@@ -243,6 +243,8 @@ def _visible(
     if not batch.visible:
         return None
     for name, flags in batch.visible.items():
+        if name not in batch.entities:
+            raise ValueError(f"visible: expected entity types of the batch, got {name!r}")
         if not np.array_equal(flags.offsets, batch.entities[name].offsets):
             of_steps = f"{batch.entities[name].lengths.tolist()[:8]} at the first steps"
             raise ValueError(

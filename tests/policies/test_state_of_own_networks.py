@@ -71,6 +71,8 @@ def test_what_is_kept_may_be_large_and_refer_to_itself() -> None:
             self.history = list(range(100_000))
             self.circle: dict[str, Any] = {"scores": np.zeros(100_000)}
             self.circle["itself"] = self.circle
+            self.schedule.steps.append(self.schedule)  # type: ignore[arg-type]
+            self.table = [[0.0] * 100 for _ in range(100)]
 
     net = Keeping(SPACE, SPACE.actions, d_model=8, n_layer=1)
     batch = ez.batch.batch_observations(SPACE, [SPACE.sample() for _ in range(4)])

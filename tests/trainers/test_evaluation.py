@@ -387,3 +387,13 @@ def test_results_show_their_mean_and_not_their_arrays() -> None:
     results = evaluate(ez.evaluation.RandomActor(venv.single_action_space), venv, 300)
     assert str(results.interval()) in repr(results) and "300 episodes" in repr(results)
     assert len(repr(results)) < 120
+
+
+@pytest.mark.parametrize("values", [None, np.full(2, np.nan, np.float32)])
+def test_policies_of_ones_own_may_have_no_values(values: Any) -> None:
+    class Guessing(Idle):
+        def act(self, batch: Any, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
+            return ActResult(ez.envs.sample_actions(venv.single_action_space, batch, rng), {}, values)
+
+    venv = ez.make_vec("MultiSnake/lanes", 2, num_snakes=2, board_size=5, max_steps=9)
+    assert len(evaluate(Guessing(), venv, 4).returns) == 4

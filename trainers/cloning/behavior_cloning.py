@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ...datasets import EntityDataset
 from ...envs import MultiCategorical, named_code
 from ...envs.errors import whole_number
-from ...policies import CheckpointError, Policy, check_members, frozen_weights
+from ...policies import CheckpointError, Policy, check_members, frozen_weights, space_read_by
 from ...policies.checkpoint import malformed_means
 from ...policies.rogue_net import RogueNet
 from ..callbacks import call_back, checked_callbacks
@@ -91,7 +91,7 @@ class BehaviorCloning(OwnsOptimizer):
         check_members("BehaviorCloning: policy", policy)
         if not isinstance(dataset, EntityDataset):
             raise TypeError(f"BehaviorCloning: expected an EntityDataset, got {dataset!r}")
-        dataset.check_space(getattr(policy, "reads", policy.observation_space), "policy")
+        dataset.check_space(space_read_by(policy), "policy")
         self.policy: Policy = policy
         self._config = config
         self.callbacks = checked_callbacks(callbacks)

@@ -215,8 +215,8 @@ def _play(
                 warn_endless("evaluate", "episode", f" of env {late.argmax()}")
             warned |= late
         steps += 1
-        acted = _act(policy, venv, batch, rng, deterministic)
         active = active_lanes(info)
+        acted = _act(policy, venv, batch, active, rng, deterministic)
         was_active |= True if active is None else active
         batch, rewards, terminated, truncated, info = venv.step(acted.actions)
         check_lanes("reward", rewards)
@@ -237,17 +237,24 @@ def _act(
     policy: ActingPolicy,
     venv: EntityVectorEnv,
     batch: EntityBatch,
+    active: NDArray[np.bool_] | None,
     rng: np.random.Generator,
     deterministic: bool,
 ) -> ActResult:
     """Act; if a feature is not finite, the error names it, whether or not the policy fails on it."""
+
+    def check_features() -> None:
+        lanes = np.arange(venv.num_envs) if active is None else np.flatnonzero(active)
+        check_batch(batch.gather(lanes), venv.single_observation_space, venv.num_envs, lanes)
+
     try:
         acted = policy.act(batch, rng, deterministic)
     except Exception:
-        check_batch(batch, venv.single_observation_space, venv.num_envs)
+        check_features()
         raise
-    if not np.isfinite(acted.values).all():
-        check_batch(batch, venv.single_observation_space, venv.num_envs)
+    values: Any = acted.values  # a policy of one's own may have none
+    if isinstance(values, np.ndarray) and values.dtype.kind == "f" and not np.isfinite(values).all():
+        check_features()
     return acted
 
 

@@ -29,9 +29,17 @@ from weakref import WeakSet
 import safetensors.torch
 from torch import Tensor, contiguous_format
 
-from ...envs import EntitySpace, space_schema
+from ...envs import space_schema
 from ...files import sync_folder, write_synced
-from ...policies import METADATA, CheckpointError, Policy, check_members, checkpoint_paths, step_of
+from ...policies import (
+    METADATA,
+    CheckpointError,
+    Policy,
+    check_members,
+    checkpoint_paths,
+    space_read_by,
+    step_of,
+)
 from ...policies.checkpoint import (
     DIFFERS,
     FORMAT,
@@ -208,8 +216,8 @@ def network_metadata(policy: Policy) -> dict[str, Any]:
             _warned.add(policy)
             warnings.warn(f"saved RogueNet: {edited(differing)}", UserWarning, stacklevel=3)
     metadata = {"spaces": space_schema(policy.observation_space), "policy": saved}
-    reads: EntitySpace = getattr(policy, "reads", policy.observation_space)
-    if reads != policy.observation_space:
+    reads = space_read_by(policy)
+    if hasattr(policy, "adapt_to") and reads != policy.observation_space:
         metadata[READS] = space_schema(reads)
     return metadata
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from ...envs.errors import one_of
-from ...policies import Policy, fit_to, load_policy, newest_checkpoint
+from ...policies import Policy, fit_to, load_policy, newest_checkpoint, space_read_by
 from ...policies.checkpoint import check_weights, malformed_means, read_metadata
 from ..runs.checkpoint import Checkpoint, read_checkpoint
 from .opponent_folder import OpponentFolder, missing_folder
@@ -239,9 +239,8 @@ class OpponentPool:
         with malformed_means(f"checkpoint {path} does not describe a network"):
             is_of_its_class = read_metadata(path)["policy"]["class"] == own.__name__
         policy: Any = load_policy(path, network=own if is_of_its_class else None)
-        space = getattr(self.learner, "reads", self.learner.observation_space)
         try:
-            fit_to(policy, space)
+            fit_to(policy, space_read_by(self.learner))
         except ValueError as error:
             raise ValueError(f"the network of {source} does not fit the environment: {error}") from error
         return Opponent(self._number(), _frozen(policy), source=source)
