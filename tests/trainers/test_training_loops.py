@@ -99,7 +99,7 @@ def test_an_error_in_an_update_loses_no_earlier_one_and_is_made_up_for(
 def test_a_rollout_with_a_wrong_number_is_not_tried_again(toy_policy: Any, toy_venv: Any) -> None:
     trainer = PPO(toy_policy(), toy_venv(4), PPOConfig(**OPTIONS))
     trainer.collect().observations.globals[3, 0] = np.nan
-    with raises(NonFiniteError, "global feature 0"):
+    with raises(NonFiniteError, "global feature 'time'"):
         trainer.train()
     trainer.train()
     assert (trainer.step, trainer.updates) == (96, 4)
