@@ -17,7 +17,7 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator
 from ..envs import EntitySpace
 from ..envs.batch.batch_spaces import EntityBatchSpace
 from ..envs.errors import whole_number
-from ..envs.registration import find_namespace, known_ids, latest_game
+from ..envs.registration import find_namespace, known_ids, latest_game, share_lanes
 from ..envs.returned import other_package_hint
 from ..suggestions import check_options, did_you_mean
 from .entity_conversion import as_entity_env, in_this_process, make_entity_env, make_entity_vector_env
@@ -209,13 +209,7 @@ def _all_lanes(
                 timeout = options.pop("worker_timeout", timeout)
         check_options("make_vec", make_vec, options, _OF_MAKE_VEC)
     make = partial(make_entity_vector_env, partial(make_vec, **options), makers.name, view)
-    if not num_workers:
-        return make(num_envs)
-    from ..envs.vector.sharded_vector import ShardedVectorEnv
-    from ..envs.vector.workers.worker_pool import shares
-
-    num_lanes = [len(run) for run in shares([1] * num_envs, num_workers, "envs")]
-    return ShardedVectorEnv([partial(make, lanes) for lanes in num_lanes], num_lanes, worker_timeout=timeout)
+    return share_lanes(make, num_envs, num_workers, worker_timeout=timeout) if num_workers else make(num_envs)
 
 
 def _vector_spec(

@@ -102,7 +102,7 @@ class Fingerprint:
                 and all(_is_as_then(*noted) for noted in self._tensors)
                 and all(_content(namespace[name]) == then for namespace, name, then in self._held)
             )
-        except (KeyError, RuntimeError):  # an attribute is gone, or another thread changes one
+        except KeyError:  # an attribute is gone
             return True
 
     def changed_values(self) -> set[str]:
@@ -190,7 +190,7 @@ def _content(value: Any, depth: int = 0, left: list[int] | None = None) -> Any:
     if depth >= _MOST_DEPTH or left[0] < 0:
         return id(value), len(parts)
     if isinstance(parts, dict):
-        return {name: _content(part, depth + 1, left) for name, part in parts.items()}
+        return {name: _content(part, depth + 1, left) for name, part in dict(parts).items()}
     return set(parts) if isinstance(parts, set | frozenset) else [_content(v, depth + 1, left) for v in parts]
 
 

@@ -246,10 +246,10 @@ def _visible(
         if name not in batch.entities:
             raise ValueError(f"visible: expected entity types of the batch, got {name!r}")
         if not np.array_equal(flags.offsets, batch.entities[name].offsets):
-            of_steps = f"{batch.entities[name].lengths.tolist()[:8]} at the first steps"
+            of_steps = f"{batch.entities[name].lengths[:8].tolist()} at the first steps"
             raise ValueError(
                 f"visible: entity type {name!r}: expected a flag for each entity, {of_steps}, got"
-                f" {flags.lengths.tolist()[:8]}"
+                f" {flags.lengths[:8].tolist()}"
             )
     hidden = {n: v for n, v in batch.visible.items() if n in features and not v.values.all()}
     if not hidden:

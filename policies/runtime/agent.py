@@ -158,9 +158,7 @@ class Agent:
         """
         return self._network.value(self._as_batch(seen))
 
-    def log_probs(
-        self, seen: EntityBatch | Mapping[str, Any] | Observation
-    ) -> dict[str, NDArray[np.float32]]:
+    def log_probs(self, seen: _Seen) -> dict[str, NDArray[np.float32]]:
         """The log-probability of every choice of each action, of the shape of its mask.
 
         `np.exp` makes probabilities of them. Those of categorical actions are (A, C), of A actors and C
